@@ -16,7 +16,7 @@ async def main() -> None:
         await client.create_queue("orders", 1, status="push")
         await client.push("orders", 1, "one pizza")  # returns when the server has acknowledged
         async with client.consume("orders", 1) as messages:
-            async for message in messages:  # asking for the next acknowledges this one
+            async for message in messages:  # asking for the next message acknowledges this one
                 print(message.text)
                 break  # leaving the block normally acknowledges it, too
 

@@ -1,4 +1,4 @@
-"""Addresses: how a place where TMQP is spoken is written, for clients and servers alike.
+"""Addresses of TMQP servers, for clients and servers.
 
 ==============================  ==================================================
 ``tmq://host:port/path``        TCP; the path goes into the connection information
@@ -7,7 +7,7 @@
 ``host:port``, ``host``         short for ``tmq://``; the port defaults to 2622
 ==============================  ==================================================
 
-IPv6 addresses stand in brackets: ``tmq://[::1]:2622``.
+IPv6 addresses are in brackets: ``tmq://[::1]:2622``.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from tmqp.errors import LocalProtocolError
 
 __all__ = ["DEFAULT_PORT", "Address", "parse_address", "parse_addresses"]
 
-#: The specification names no port; this is the one that clients of the protocol default to.
+#: The specification names no port; this is the default of the protocol's clients.
 DEFAULT_PORT = 2622
 
 _LOOPBACK_NAMES = ("localhost", "::1")
 
 
 class Address:
-    """Where a server listens or a client connects.
+    """The address on which a server listens, or to which a client connects.
 
-    ``host`` and ``port`` for TCP (``socket_path`` empty), or ``socket_path`` for a Unix socket;
-    ``tls`` says whether TLS is spoken, ``path`` what a client tells the server it asked for (F27).
+    It has ``host`` and ``port`` for TCP (``socket_path`` is empty), or ``socket_path`` for a Unix
+    socket; ``tls`` says whether TLS is used, and ``path`` is sent in the connection information
+    (F27).
     """
 
     __slots__ = ("host", "path", "port", "socket_path", "tls")
@@ -48,7 +49,8 @@ class Address:
 
     @property
     def is_local(self) -> bool:
-        """Only programs on this machine can reach it: a Unix socket or a loopback address."""
+        """Whether only programs on this machine can reach it: a Unix socket or a loopback
+        address."""
         if self.socket_path:
             return True
         return self.host.lower() in _LOOPBACK_NAMES or self.host.startswith("127.")
@@ -72,9 +74,9 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read an address as written in the table above.
+    """Read an address in one of the forms of the table above.
 
-    :raises LocalProtocolError: with a sentence that says what is wrong with it.
+    :raises LocalProtocolError: if it is invalid, with the reason.
     """
     text = text.strip()
     if text.startswith("unix:"):
@@ -95,11 +97,11 @@ def parse_address(text: str) -> Address:
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """Read one address or several with commas between: ``tmq://a:2622,tmq://b:2622``.
+    """Read one address or several, separated by commas: ``tmq://a:2622,tmq://b:2622``.
 
-    The path of a Unix socket may have commas, if it stands alone.
+    The path of a Unix socket may contain commas if it is the only address.
 
-    :raises LocalProtocolError: with a sentence that says what is wrong with one of them.
+    :raises LocalProtocolError: if one is invalid, with the reason.
     """
     text = text.strip()
     if text.startswith("unix:") and ",unix:" not in text and ",tmq" not in text:

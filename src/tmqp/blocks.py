@@ -1,4 +1,4 @@
-"""The block as it is read: kept messages of one queue, many of them in one piece.
+"""Read blocks: up to 1,024 kept messages of one queue with an index.
 
 Theory of operation.  A block is a head of 64 bytes, an index with one entry of 56 bytes for each
 message, and the bodies one after another.  All numbers are little endian and have a fixed width, so
@@ -21,13 +21,13 @@ that any tool can read the index as a table without this module.
     60 u32  CRC-32 of the head  54  u16  hops
             so far and index
 
-The head's checksum covers the bodies' one, so together they cover every bit; and head and index
-can be judged without the bodies.  Sequences rise from entry to entry.  Lengths are never trusted:
-each is compared with what is there before it is used.
+The head's checksum covers that of the bodies, so together they cover every bit, and head and index
+can be checked without the bodies.  Sequences increase from entry to entry.  Every length is checked
+against the available bytes before it is used.
 
-A server keeps its messages so, and answers range reads with blocks one after another
-(:func:`split_blocks`), or with heads and indexes alone (:func:`split_indexes`).  A message's body
-is what its door gave to be kept: for one that came by TMQP, the whole message as it arrived.
+A server stores its messages in blocks, and answers range reads with consecutive blocks
+(:func:`split_blocks`), or with heads and indexes alone (:func:`split_indexes`).  The door defines a
+message's body: for TMQP, it is the whole message as it arrived.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = [
 
 HEAD_SIZE: Final = 64
 ENTRY_SIZE: Final = 56
-#: Messages in one block at most, so that a size computed from a count stays small.
+#: The most messages in one block, so that a size computed from a count stays small.
 MAX_COUNT: Final = 1_000_000
 
 _MAGIC: Final = b"TMQB"
@@ -77,49 +77,49 @@ _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<4sHHIIQQQQQI")
 _CRC: Final = struct.Struct("<I")
 _ENTRY: Final = struct.Struct("<QqqqIIIIHHHH")
-#: Where in an entry the upper byte of the flags is.
+#: The offset of the upper byte of the flags in an entry.
 _DOOR_AT: Final = 49
 _COUNT: Final = struct.Struct("<I")
 _SEQUENCE: Final = struct.Struct("<Q")
 
-#: In which form kept messages are asked for: whole blocks, their heads and indexes, or references
-#: to those that stand in a database (:mod:`tmqp.references`).  From ``AS_COLUMNS`` on it is that
-#: plus the bits of the columns wanted (:mod:`tmqp.block_columns`).
+#: The form in which kept messages are requested: whole blocks, their heads and indexes, or
+#: references to blocks in a database (:mod:`tmqp.references`).  ``AS_COLUMNS`` and larger numbers
+#: are ``AS_COLUMNS`` plus the bits of the requested columns (:mod:`tmqp.block_columns`).
 AS_BLOCKS: Final = 0
 AS_INDEXES: Final = 1
 AS_REFERENCES: Final = 2
 AS_COLUMNS: Final = 1 << 16
 
-#: The message goes before every regular one.
+#: The message is delivered before every regular one.
 FLAG_HIGH: Final = 1
-#: Its producer asked to be told what becomes of it.
+#: Its producer requested an acknowledgement.
 FLAG_WANTS: Final = 2
-#: It is kept to save memory only and does not survive a restart.
+#: It is on disk only to save memory, and does not survive a restart.
 FLAG_TRANSIENT: Final = 4
-#: A feed copied it: its body names another queue than the one it is in.
+#: A feed copied it: its body names a different queue from the one that has it.
 FLAG_COPY: Final = 8
-#: Somebody has it and has not answered: only in the answer to a look into a queue.
+#: It is in flight; only in answers to requests that browse a queue.
 FLAG_IN_FLIGHT: Final = 128
-#: The feeds of its queue have it: only in what a server keeps.
+#: The feeds of its queue have copied it; only in a server's store.
 FLAG_FED: Final = 128
-#: Bits 8 to 15 of the flags: which door can read the body.
+#: Bits 8 to 15 of the flags: the door that can read the body.
 FLAG_DOOR_SHIFT: Final = 8
 #: The door whose bodies are messages of this protocol.
 DOOR_NATIVE: Final = 1
 
 
 class BlockError(TmqpError):
-    """What was read is no block, or not what was written; the text says why."""
+    """The bytes are not a valid block, or were damaged; the text says why."""
 
 
 @mypyc_attr(acyclic=True)
 class StoredMessage:
-    """One message as it is kept.
+    """One message in its stored form.
 
-    Times are microseconds of Unix time; ``expires_us`` and ``due_us`` are 0 for never and at once.
-    ``body`` is what the door gave to be kept, and within it the payload stands at
-    ``payload_offset`` and has ``payload_size`` bytes.  ``attempts``, ``put_backs`` and ``hops`` are
-    the engine's, each at most 65,535.
+    Times are microseconds of Unix time; ``expires_us`` and ``due_us`` are 0 for never and
+    immediately.  ``body`` is in the door's format; the payload begins at ``payload_offset`` in it
+    and has ``payload_size`` bytes.  ``attempts``, ``put_backs`` and ``hops`` belong to the engine,
+    each at most 65,535.
     """
 
     __slots__ = (
@@ -173,12 +173,12 @@ class StoredMessage:
 
     @property
     def payload(self) -> bytes:
-        """What the producer sent, out of the body."""
+        """The producer's payload, a part of the body."""
         return self.body[self.payload_offset : self.payload_offset + self.payload_size]
 
 
 class Block:
-    """A block that was read: gives its messages one by one, without decoding the others.
+    """A block that was read; it decodes its messages one by one, on demand.
 
     ``first`` and ``last`` are sequences; ``body_size`` is that of all bodies together.
     """
@@ -205,12 +205,13 @@ class Block:
         self._bodies = HEAD_SIZE + ENTRY_SIZE * count
 
     def sequence(self, index: int) -> int:
-        """The sequence of a message by its place in the block."""
+        """Return the sequence of a message by its index in the block."""
         found: int = _SEQUENCE.unpack_from(self.data, HEAD_SIZE + ENTRY_SIZE * index)[0]
         return found
 
     def find(self, sequence: int) -> int:
-        """The place of the first message whose sequence is at least this; ``count`` if none."""
+        """Return the index of the first message whose sequence is at least this; ``count`` if there
+        is none."""
         if sequence <= self.first:
             return 0
         if sequence > self.last:
@@ -227,17 +228,17 @@ class Block:
         return low
 
     def size(self, index: int) -> int:
-        """The size of a message's body, in bytes."""
+        """Return the size of a message's body, in bytes."""
         return int(_ENTRY.unpack_from(self.data, HEAD_SIZE + ENTRY_SIZE * index)[5])
 
     def timestamp_us(self, index: int) -> int:
-        """When a message came, in microseconds of Unix time."""
+        """Return the arrival time of a message, in microseconds of Unix time."""
         return int(_ENTRY.unpack_from(self.data, HEAD_SIZE + ENTRY_SIZE * index)[1])
 
     def message(self, index: int) -> StoredMessage:
-        """A message by its place in the block.
+        """Return a message by its index in the block.
 
-        :raises BlockError: when its entry points outside the bodies.
+        :raises BlockError: if its entry points outside the bodies.
         """
         (
             sequence,
@@ -271,23 +272,24 @@ class Block:
         )
 
     def messages(self) -> list[StoredMessage]:
-        """All messages, in rising sequence."""
+        """Return all messages, in order of their sequences."""
         return [self.message(index) for index in range(self.count)]
 
 
 def head_of(data: bytes) -> tuple[int, int, int, int, int]:
-    """What the head of a block tells: key, first and last sequence, count, size of all bodies.
+    """Return the fields of a block's head: key, first and last sequence, count, size of all bodies.
 
-    Nothing is checked; there must be as many bytes as a head has.
+    Nothing is checked; *data* must have at least the size of a head.
     """
     _, _, _, count, _, key, first, last, body_size, _, _ = _HEAD.unpack_from(data, 0)
     return key, first, last, count, body_size
 
 
 def others_in(data: bytes) -> bool:
-    """Whether a block has messages of other doors, whose bodies are in their protocols' forms.
+    """Return whether a block has messages of other doors, whose bodies are in the formats of their
+    protocols.
 
-    Nothing is checked: what is no block, or was cut short, is for its reader to refuse.
+    Nothing is checked: the code that reads the block must refuse an invalid one.
     """
     if len(data) < HEAD_SIZE or not data.startswith(_MAGIC):
         return False
@@ -296,15 +298,16 @@ def others_in(data: bytes) -> bool:
 
 
 def index_end(count: int) -> int:
-    """Where the bodies of a block with ``count`` messages begin: so much is for decode_index."""
+    """Return where the bodies of a block with ``count`` messages begin; decode_index needs the
+    bytes before."""
     return HEAD_SIZE + ENTRY_SIZE * count
 
 
 def decode_block(data: bytes, error: type[Exception] = BlockError) -> Block:
-    """Read a block, all of it.
+    """Read a whole block.
 
-    :param error: what to raise when it is no block or not what was written; the text says why.
-    :raises BlockError: then, if nothing else was asked for.
+    :param error: the class of the error to raise.
+    :raises BlockError: or ``error``, if it is not a valid block, or damaged; the text says why.
     """
     block = decode_index(data, error)
     end = index_end(block.count)
@@ -316,9 +319,9 @@ def decode_block(data: bytes, error: type[Exception] = BlockError) -> Block:
 
 
 def split_blocks(data: bytes) -> list[Block]:
-    """Read blocks that stand one after another, such as the answer to a range read.
+    """Read consecutive blocks, such as the answer to a range read.
 
-    :raises BlockError: when they are not that.
+    :raises BlockError: if one is invalid.
     """
     blocks: list[Block] = []
     start = 0
@@ -332,11 +335,12 @@ def split_blocks(data: bytes) -> list[Block]:
 
 
 def split_indexes(data: bytes) -> list[Block]:
-    """Read heads and indexes of blocks that stand one after another, without their bodies.
+    """Read consecutive heads and indexes of blocks, without their bodies.
 
-    All but the bodies of their messages can be asked for; :meth:`Block.message` has none.
+    The blocks have everything except the bodies of their messages: do not call
+    :meth:`Block.message`.
 
-    :raises BlockError: when they are not that.
+    :raises BlockError: if one is invalid.
     """
     blocks: list[Block] = []
     start = 0
@@ -348,7 +352,7 @@ def split_indexes(data: bytes) -> list[Block]:
 
 
 def _count_at(data: bytes, start: int) -> int:
-    """How many messages the block has whose head begins there."""
+    """Return how many messages the block has whose head begins here."""
     if len(data) - start < HEAD_SIZE:
         raise BlockError(f"{len(data) - start} trailing bytes are not a valid block")
     count: int = _COUNT.unpack_from(data, start + 8)[0]
@@ -356,10 +360,10 @@ def _count_at(data: bytes, start: int) -> int:
 
 
 def decode_index(data: bytes, error: type[Exception] = BlockError) -> Block:
-    """Read head and index of a block, whatever else is there: for all but the bodies.
+    """Read the head and the index of a block; further bytes are ignored.
 
-    :param error: as :func:`decode_block`.
-    :raises BlockError: as :func:`decode_block`.
+    :param error: as in :func:`decode_block`.
+    :raises BlockError: as in :func:`decode_block`.
     """
     if len(data) < HEAD_SIZE:
         raise error(f"a block has a head of {HEAD_SIZE} bytes, here are {len(data)}")

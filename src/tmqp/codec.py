@@ -1,20 +1,20 @@
-"""The way between bytes and frames: ``FrameDecoder`` and ``encode``.
+"""Convert between bytes and frames: ``FrameDecoder`` and ``encode``.
 
-Theory of operation.  :meth:`FrameDecoder.feed` works a whole chunk off in one loop: it reads a head
-where it stands, checks every limit from the head alone, and cuts the frame out.  What is left over
-at the end of a chunk is kept together with the number of bytes without which nothing can be said
-(``_need``): first the eight fixed bytes, then the extended length, then everything up to the header
-length, then the whole frame.  Until that many have come, a chunk is only put aside, so each byte is
-looked at a bounded number of times however the stream is cut, and nothing is put aside for a frame
-whose head already breaks a limit.
+Theory of operation.  :meth:`FrameDecoder.feed` decodes a whole chunk in one loop: it reads the head
+of a frame in place, checks every limit from the head alone, and cuts the frame out.  An incomplete
+frame at the end of a chunk is kept, with the number of bytes that the next step needs (``_need``):
+first the eight fixed bytes, then the extended length, then everything up to the header length, then
+the whole frame.  Until that many bytes have arrived, chunks are only buffered.  So each byte is
+examined a bounded number of times, wherever the stream is cut, and nothing is buffered for a frame
+whose head already exceeds a limit.
 
-Whoever forwards more than he keeps may ask for runs (``makes_runs``): of queue messages, or
-acknowledges, in a row that differ in id and payload only, and in headers that he does not read, the
-first becomes a frame and the others a part of its :class:`~tmqp.runs.FrameRun`, which makes no
-object for each but one piece of bytes.
+A program that forwards most messages can ask for runs (``makes_runs``).  A run consists of
+consecutive queue messages, or acknowledgements, that differ only in id, payload and headers that
+the program does not read.  The first becomes a frame; the others become part of its
+:class:`~tmqp.runs.FrameRun`, as bytes, without an object for each.
 
-A fault does not raise: the frames before it are returned, ``error`` tells what was wrong, and the
-decoder takes no more.  So one chunk gives the same answer as the same bytes one by one.
+Invalid bytes do not raise: the frames before them are returned, ``error`` is set, and the decoder
+returns nothing more.  So a chunk gives the same result as the same bytes one by one.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ def encode(frame: Frame) -> bytes:
 
 @final
 class FrameDecoder:
-    """Cuts a byte stream into frames.
+    """Divides a byte stream into frames.
 
-    :param limits: bounds checked from each head, before anything of the body is buffered.
+    :param limits: limits that are checked from the head of each frame, before its body is buffered.
 
     Attributes: ``error`` is None, or the :class:`RemoteProtocolError` that ended decoding;
-    ``makes_runs``, whether it makes runs (off by default), and ``runs``, the runs among the frames
-    that the last :meth:`feed` returned: each replaces its first frame there, and its other frames
-    are left out; ``mixes_runs``, whether messages of one run may go into several queues of one
-    target, and some have priority, and whether acknowledgements of one may be for several queues;
-    ``read_headers``, names of headers that the forwarding code reads: a message that may have one
-    is never in a run; if this is None, no message with headers is.
+    ``makes_runs``, whether it makes runs (off by default); ``runs``, the runs among the frames that
+    the last :meth:`feed` returned, which contain only the first frame of each run; ``mixes_runs``,
+    whether a run may contain messages for several queues of one target and of both priorities, or
+    acknowledgements for several queues; ``read_headers``, the names of headers that the forwarding
+    code reads: a message that may have one of them is never in a run, and if this is None, no
+    message with headers is.
     """
 
     __slots__ = (
@@ -144,35 +144,36 @@ class FrameDecoder:
 
     @property
     def buffered(self) -> int:
-        """Bytes kept from earlier chunks: the beginning of a frame, or what was held back."""
+        """The number of buffered bytes: an incomplete frame, or bytes that :meth:`hold` keeps."""
         return self._have
 
     @property
     def wanted(self) -> int:
-        """Bytes still missing of the frame that has begun, as far as is known; 0 for none."""
+        """The number of bytes missing of the incomplete frame, as far as known; 0 if there is
+        none."""
         return max(0, self._need - self._have) if self._have > 0 else 0
 
     def restrict(self, max_payload_bytes: int, max_header_bytes: int, max_body_bytes: int) -> None:
-        """Set other bounds from the next frame on (a server does before and after the hello).
+        """Set other limits for the following frames (a server does this after the hello).
 
-        :param max_body_bytes: bound of payload and header block together.
+        :param max_body_bytes: limit for payload and header block together.
         """
         self._max_payload = max_payload_bytes
         self._max_block = max_header_bytes
         self._max_body = max_body_bytes
 
     def clear(self) -> None:
-        """Forget everything put aside: the connection is over."""
+        """Drop all buffered bytes, because the connection has ended."""
         self._parts = []
         self._tail = bytearray()
         self._have = 0
 
     def feed(self, data: bytes, most: int = _UNLIMITED) -> list[Frame]:
-        """Pass in the next bytes; return the frames that they complete, at most ``most`` of them.
+        """Decode the next bytes; return the frames that they complete, at most ``most``.
 
         A run (see ``makes_runs``) counts as one.  The bytes after the last returned frame are kept
-        for the next call; ``feed(b"")`` continues with them.  After a fault (see ``error``) nothing
-        more is returned.
+        for the next call; ``feed(b"")`` continues with them.  Once ``error`` is set, it returns
+        nothing more.
         """
         frames: list[Frame] = []
         self._ascii = -1

@@ -1,15 +1,15 @@
 """One connection, on either side: pass in received bytes and the current time.
 
-Theory of operation.  Whatever happens is turned into one :class:`tmqp.state.Input`, looked up in
-the flattened table of :mod:`tmqp.state`, and the action found there is carried out; no other code
-changes the state.  What the peer sends never raises: a fault becomes a :class:`ProtocolViolated`
-event, the bytes to answer with, and a closed connection.  What the *program* does wrong raises
-:class:`LocalProtocolError` and changes nothing.
+Theory of operation.  Everything that happens becomes one :class:`tmqp.state.Input`.  The connection
+looks the input up in the flattened table of :mod:`tmqp.state` and carries out the action that it
+finds; no other code changes the state.  Bytes from the peer never raise: a violation becomes a
+:class:`ProtocolViolated` event, an answer to send, and a closed connection.  A mistake of the
+*program* raises :class:`LocalProtocolError` and changes nothing.
 
-The caller owes four things (``docs/io-contract.md``): feed what it reads, send what
-:meth:`Connection.data_to_send` returns in order, call :meth:`Connection.on_deadline` when
-:meth:`Connection.next_deadline` has come, and close the transport after ``ConnectionClosed``.
-Times are seconds on any clock that does not run backwards.
+The caller has four duties (``docs/io-contract.md``): feed what it reads, send what
+:meth:`Connection.data_to_send` returns in order, call :meth:`Connection.on_deadline` at
+:meth:`Connection.next_deadline`, and close the transport after ``ConnectionClosed``.  Times are
+seconds of any monotonic clock.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class Connection:
 
     :param role: which side this is.
     :param limits: limits for the peer; defaults if None.
-    :param now: the time the transport was opened; the handshake's deadline counts from it.
+    :param now: the time in seconds at which the transport was opened; the handshake timeout starts
+        here.
 
     Attributes to read: ``role``, ``state``, ``limits``, ``client_id`` (known once accepted),
     ``information`` (the client's description of itself), ``error`` (the violation that ended it).
@@ -139,8 +140,8 @@ class Connection:
 
     @property
     def makes_runs(self) -> bool:
-        """Whether messages, or acknowledges, that are alike come as ``RunReceived``; for an open
-        connection of a server that forwards more than it keeps."""
+        """Whether similar consecutive messages, or acknowledgements, arrive as one ``RunReceived``;
+        for the open connection of a server that forwards most messages."""
         return self._decoder.makes_runs
 
     @makes_runs.setter
@@ -148,22 +149,22 @@ class Connection:
         self._decoder.makes_runs = wanted
 
     def mix_runs(self, wanted: bool) -> None:
-        """Let one run be about several queues of a target, and of both priorities, or not."""
+        """Set whether one run may contain messages for several queues and of both priorities."""
         self._decoder.mixes_runs = wanted
 
     def read_headers(self, names: HeaderNames) -> None:
-        """Set the headers that the user of runs reads: a message that may have one of them is not
-        put into a run.  Until this is called, no message with headers is."""
+        """Set the headers that the program reads: a message that may have one of them is never in a
+        run.  Until this is called, no message with headers is."""
         self._decoder.read_headers = names
 
     @property
     def buffered(self) -> int:
-        """Received bytes that are buffered."""
+        """The number of received bytes that are buffered."""
         return self._decoder.buffered
 
     @property
     def wanted(self) -> int:
-        """Bytes missing of the current incomplete message, as far as is known; 0 for none.
+        """The number of bytes missing of the incomplete message, as far as known; 0 for none.
 
         A hint for large messages: reading this number of bytes from the transport saves copies.
         """
@@ -206,7 +207,7 @@ class Connection:
         return events
 
     def receive_eof(self, now: float = 0.0) -> list[Event]:
-        """Say that the peer will send no more; a message cut short is a violation."""
+        """Handle the end of the peer's stream; inside a message it is a violation."""
         events: list[Event] = []
         if self._state == _CLOSED:
             return events
@@ -385,8 +386,8 @@ class Connection:
     # -- out: what the program says -------------------------------------------------------------
 
     def initiate(self, information: ConnectionInformation, message_id: str = "") -> None:
-        """Client: queue the preamble and the connection information, to go out as one write
-        (F21, F22).
+        """Client: queue the preamble and the connection information, to be sent in one write (F21,
+        F22).
 
         :raises LocalProtocolError: if called twice, on a server, or the information cannot be
             written.
@@ -406,9 +407,9 @@ class Connection:
         self._out.append(PREAMBLE + hello.raw)
 
     def accept(self, client_id: str, message_id: str = "") -> list[Event]:
-        """Server: accept the client under this id; return the events of its earlier bytes.
+        """Server: accept the client under this id; return the events in bytes that it sent early.
 
-        :raises LocalProtocolError: unless a client waits for the decision, and for an empty id.
+        :raises LocalProtocolError: if no client waits for the decision, or the id is empty.
         """
         if not client_id:
             raise LocalProtocolError("a client needs an id to be accepted (F30): generate one")
@@ -425,9 +426,9 @@ class Connection:
     def refuse(self, code: int, message_id: str = "", address: str = "") -> list[Event]:
         """Server: refuse the client with a result code (401, 421, 482, 503; F32, F33) and close.
 
-        :param address: of the server that takes clients instead, for ``Node-Address``; empty if
-            that is not known.
-        :raises LocalProtocolError: unless a client waits for the decision.
+        :param address: the address of the server that serves clients instead, for ``Node-Address``;
+            empty if unknown.
+        :raises LocalProtocolError: if no client waits for the decision.
         """
         reply = refusal(code, message_id, address)
         self._demand(Input.REFUSE, "refuse")
@@ -437,16 +438,16 @@ class Connection:
         return events
 
     def forget(self) -> None:
-        """Server: drop what the client has sent, for it will be refused later."""
+        """Server: drop the bytes that the client has sent, because it will be refused later."""
         self._decoder.clear()
 
     def send(self, frame: Frame) -> None:
         """Queue a message.
 
-        A client's pull request is remembered, so that its results can be recognised.
+        A client remembers its pull request, to recognise the results.
 
-        :raises LocalProtocolError: in a state where nothing may be sent, for a pull request
-            without an id or with one that is pending, and past ``max_pending_pulls``.
+        :raises LocalProtocolError: if nothing may be sent in the current state, if a pull request
+            has no id or one that is pending, or if ``max_pending_pulls`` are pending.
         """
         if self._state != _OPEN:
             self._demand(Input.SEND, "send")
@@ -455,9 +456,9 @@ class Connection:
         self._out.append(frame.raw)
 
     def send_bytes(self, data: bytes) -> None:
-        """Queue whole frames that are encoded already (a broker that forwards has them).
+        """Queue whole frames that are already encoded, as a forwarding broker has them.
 
-        :raises LocalProtocolError: in a state where nothing may be sent.
+        :raises LocalProtocolError: if nothing may be sent in the current state.
         """
         if self._state != _OPEN:
             self._demand(Input.SEND, "send")
@@ -468,7 +469,7 @@ class Connection:
     def ping(self) -> None:
         """Queue a ping (F37).
 
-        :raises LocalProtocolError: in a state where nothing may be sent.
+        :raises LocalProtocolError: if nothing may be sent in the current state.
         """
         self.send_bytes(PING_BYTES)
 
@@ -477,7 +478,7 @@ class Connection:
         self._pulls.forget(request_id)
 
     def close(self) -> list[Event]:
-        """Close from this side: announce it with Terminate where messages flow (F40).
+        """Close from this side; an open connection announces it with Terminate (F40).
 
         Does nothing on a closed connection.
         """
@@ -497,7 +498,7 @@ class Connection:
         return events
 
     def data_to_send(self) -> bytes:
-        """Everything queued since the last call, in order; empty if nothing is."""
+        """Return all bytes queued since the last call, in order; empty if there are none."""
         out = self._out
         if not out:
             return b""
@@ -506,7 +507,7 @@ class Connection:
         return out[0] if len(out) == 1 else b"".join(out)
 
     def next_to_send(self) -> bytes:
-        """As :meth:`data_to_send`, but in portions, until it is empty.
+        """Return the next portion of the queued bytes; empty if there are none.
 
         Large queued pieces are returned one by one, because joining them would copy.
         """
@@ -523,7 +524,7 @@ class Connection:
     # -- time -----------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        """When :meth:`on_deadline` must be called if nothing is received before; None for never."""
+        """Return when to call :meth:`on_deadline` if nothing is received before; None for never."""
         if self._state == _CLOSED:
             return None
         limits = self.limits
@@ -532,7 +533,8 @@ class Connection:
         return self._quiet_since + limits.ping_interval_s
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Queue a ping that is due at ``now``, or give the peer up; too early it does nothing."""
+        """Queue a ping that is due at ``now``, or close if the peer is silent; if nothing is due,
+        do nothing."""
         events: list[Event] = []
         due = self.next_deadline()
         if due is None or now < due:
@@ -557,7 +559,8 @@ class Connection:
         return events
 
     def excuse_silence(self, now: float) -> None:
-        """Ignore the silence until ``now``, because the transport was not read."""
+        """Ignore the peer's silence until ``now``, because the program did not read the
+        transport."""
         self._last_received = now
         self._pings = 0
 

@@ -1,18 +1,18 @@
-"""The numbers and words of TMQP/2.0: every constant of the protocol stands here and nowhere else,
-but for the masks and sizes of a frame's head (``tmqp.bits``).
+"""The numbers and words of TMQP/2.0: every constant of the protocol is defined here, except the
+masks and sizes of a frame's head (``tmqp.bits``).
 
-Each group exists twice where speed asks for it: plain ``Final`` integers or strings for the hot
-path (a compiler folds the integers into the code) and an enumeration with the same values for
-people, logs and type checkers.  The enumeration is *made of* the plain constants, so the two cannot
-drift apart.  Numbers that only people name (most result codes) exist in the enumeration alone.
+Groups that the hot path uses are defined twice: as plain ``Final`` integers or strings, which the
+compiler inlines, and as an enumeration with the same values for people, logs and type checkers.
+The enumeration is *built from* the plain constants, so the two cannot differ.  Numbers that the hot
+path does not use (most result codes) are only in the enumeration.
 
-Four number spaces share the content type of a frame, and the message type says which one holds:
+The content type of a frame has a number of one of four sets; the message type says which:
 
 - type Server from a client: :class:`ServerCode` HELLO as the first message, then
   :class:`Operation` (the wire's numbers) or :class:`DocumentOperation` (the specification's);
 - type Server from a server: :class:`ServerCode`, in the connect phase only (F62);
 - type Response: :class:`ResultCode`;
-- queue message, acknowledge of one, pull request: the queue id.
+- queue message, its acknowledgement, pull request: the queue id.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ RESULT_SEND_ERROR: Final = 581
 class ResultCode(IntEnum):
     """The content type of a Response (F18).
 
-    ``REQUEST_TIMEOUT`` and ``SEND_ERROR`` never travel: a client makes them for its own user.
+    ``REQUEST_TIMEOUT`` and ``SEND_ERROR`` are never sent: a client reports them to its own program.
     """
 
     OK = RESULT_OK
@@ -200,8 +200,8 @@ SERVER_BUSY: Final = 503
 class ServerCode(IntEnum):
     """Content types of Server messages that are not operations.
 
-    A client sends HELLO as its first message; a server answers with one of the others while it is
-    connecting and never afterwards (F62): later codes come in Responses as :class:`ResultCode`.
+    A client sends HELLO as its first message; a server sends the others only while the client
+    connects (F62); later codes are in Responses, as :class:`ResultCode`.
     """
 
     HELLO = SERVER_HELLO
@@ -244,7 +244,7 @@ OP_REMOVE_BINDING: Final = 663
 
 
 class Operation(IntEnum):
-    """Content types of Server messages from a client, as the wire has them (F19).
+    """Content types of Server messages from a client, with the numbers on the wire (F19).
 
     DECISION_OVER_NODE is reserved between nodes and no client sends it (F63).
     """
@@ -279,8 +279,8 @@ class Operation(IntEnum):
 class DocumentOperation(IntEnum):
     """The same operations as the specification numbers them.
 
-    No released program sends them (F19), yet a server understands both sets: they do not overlap
-    with :class:`Operation`.  101 is HELLO only as the first message of a connection; later it is
+    No released program sends them (F19), but a server understands both sets, which do not overlap
+    (see :class:`Operation`).  101 is HELLO only as the first message of a connection; later it is
     CREATE_CHANNEL.  202 from a client is UPDATE_QUEUE; ACCEPTED only ever comes from a server.
     """
 
@@ -409,7 +409,7 @@ HEADER_CC: Final = "CC"
 class HeaderName(StrEnum):
     """Keys of header lines, and of the connection information (``CLIENT_...``; F29).
 
-    Look-ups ignore the case; these spellings are the ones to write (F8).
+    Look-ups ignore the case; write these spellings (F8).
     """
 
     CHANNEL_NAME = HEADER_CHANNEL_NAME

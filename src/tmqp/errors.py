@@ -5,10 +5,11 @@
     TmqpError
     +-- LocalProtocolError     you called the library wrongly; nothing was sent or changed
     +-- RemoteProtocolError    the peer broke a rule; carries the rule's slug and the answer's code
-        +-- AbuseError         the peer went past a limit; counted apart, for it smells of an attack
+        +-- AbuseError         the peer exceeded a limit; counted separately, as it may be an attack
 
 A ``RemoteProtocolError`` is never *raised* out of :meth:`tmqp.Connection.receive`: it travels
-inside a :class:`tmqp.ProtocolViolated` event, so that what a peer sends cannot unwind an I/O loop.
+inside a :class:`tmqp.ProtocolViolated` event, so that no peer can raise an exception in an I/O
+loop.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["AbuseError", "LocalProtocolError", "RemoteProtocolError", "TmqpError
 
 
 class TmqpError(Exception):
-    """Base of every error this library defines."""
+    """Base class of all errors of this library."""
 
 
 class LocalProtocolError(TmqpError):
@@ -34,7 +35,7 @@ class RemoteProtocolError(TmqpError):
 
     :param rule: a stable slug naming the rule, as listed in ``docs/protocol.md``
         (``"utf8"``, ``"hello-expected"`` ...).
-    :param message: one sentence for a person.
+    :param message: one human-readable sentence.
     :param code: the result code for an answer (400 unless a rule has another one).
     """
 
@@ -52,7 +53,7 @@ class RemoteProtocolError(TmqpError):
 
 
 class AbuseError(RemoteProtocolError):
-    """The peer went past one of :class:`tmqp.Limits`; nothing beyond the limit was buffered."""
+    """The peer exceeded one of :class:`tmqp.Limits`; nothing beyond the limit was buffered."""
 
     def __init__(self, rule: str, message: str, code: int = ResultCode.LIMIT_EXCEEDED) -> None:
         super().__init__(rule, message, code)

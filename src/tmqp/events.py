@@ -1,7 +1,7 @@
 """The events of a connection: what happened, in the past tense.
 
-Every event is a small class of its own, so that a program can dispatch by type.  Those made from a
-message carry it as ``frame``; it still has the time to live it had on the wire.
+Every event has its own small class, so that a program can dispatch by type.  An event about a
+message has it as ``frame``, with the time to live that it had on the wire.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NACK_REASON = "Nack-Reason"
 
 
 class Event:
-    """Base of all events."""
+    """Base class of all events."""
 
     __slots__ = ()
 
@@ -80,7 +80,7 @@ class HandshakeReceived(Event):
 
 
 class HandshakeAccepted(Event):
-    """Client: the server accepted; ``client_id`` is the id to go by from now on (F31)."""
+    """Client: the server accepted; ``client_id`` is the client's id from now on (F31)."""
 
     __slots__ = ("client_id",)
 
@@ -111,13 +111,13 @@ class HandshakeRefused(Event):
 
 
 class PingReceived(Event):
-    """A ping came; the pong is already among the bytes to send (F37)."""
+    """A ping arrived; the pong is already among the bytes to send (F37)."""
 
     __slots__ = ()
 
 
 class PongReceived(Event):
-    """A pong came (F37)."""
+    """A pong arrived (F37)."""
 
     __slots__ = ()
 
@@ -126,7 +126,7 @@ class PongReceived(Event):
 
 
 class MessageReceived(Event):
-    """Base of the events that hand over one message."""
+    """Base class of the events about one message."""
 
     __slots__ = ("frame",)
 
@@ -138,13 +138,14 @@ class MessageReceived(Event):
 
 
 class CustomMessageReceived(MessageReceived):
-    """A message of type 0x00, for user code; without any it is to be ignored (F17)."""
+    """A message of type 0x00, for user code; ignore it if there is none (F17)."""
 
     __slots__ = ()
 
 
 class ServerMessageReceived(MessageReceived):
-    """A server operation (to a server), or a server's word outside the handshake (F19, F62)."""
+    """To a server: an operation.  To a client: a Server message outside the handshake (F19,
+    F62)."""
 
     __slots__ = ()
 
@@ -156,8 +157,8 @@ class QueueMessageReceived(MessageReceived):
 
 
 class RunReceived(Event):
-    """Server: several messages that differ in id, payload and headers only, where the program asked
-    for runs (:attr:`tmqp.Connection.makes_runs`).  ``run`` stands for as many
+    """Server: consecutive messages that differ only in id, payload and headers, if the program
+    asked for runs (:attr:`tmqp.Connection.makes_runs`).  ``run`` replaces that many
     :class:`QueueMessageReceived` or :class:`AcknowledgeReceived`."""
 
     __slots__ = ("run",)
@@ -176,7 +177,7 @@ class DirectMessageReceived(MessageReceived):
 
 
 class RouterMessageReceived(MessageReceived):
-    """A message for a router; a client sees one only from the original's tag bindings (F126)."""
+    """A message for a router; a client gets one only from tag bindings of the original (F126)."""
 
     __slots__ = ()
 
@@ -199,12 +200,12 @@ class AcknowledgeReceived(MessageReceived):
 
     @property
     def positive(self) -> bool:
-        """No Nack-Reason header (F81)."""
+        """Whether it is positive: it has no Nack-Reason header (F81)."""
         return self.frame.header(_NACK_REASON) is None
 
 
 class ResponseReceived(MessageReceived):
-    """The answer to a request of the same message id (F44, F117)."""
+    """The answer to the request with the same message id (F44, F117)."""
 
     __slots__ = ()
 
@@ -226,7 +227,7 @@ class EventSubscriptionReceived(MessageReceived):
 
     @property
     def subscribe(self) -> bool:
-        """Content type 1 subscribes, anything else unsubscribes."""
+        """Whether it subscribes (content type 1) or unsubscribes (any other)."""
         return self.frame.content_type == 1
 
 
@@ -242,12 +243,12 @@ class EventNotificationReceived(MessageReceived):
 
     @property
     def channel(self) -> str:
-        """The channel it happened in; empty for events of the server."""
+        """The channel of the event; empty for events of the server."""
         return self.frame.target
 
     @property
     def queue_id(self) -> int:
-        """The queue of the event (MessageProduced only), else 0."""
+        """The queue of the event (MessageProduced only); otherwise 0."""
         return self.frame.content_type
 
 
@@ -273,9 +274,9 @@ class PullMessageReceived(MessageReceived):
 class PullCompleted(MessageReceived):
     """Client: a pull is over.
 
-    ``reason`` is the No-Content word (``End``, ``Empty``, ``Unauthorized`` ...; F105, F108), or
-    the empty string if a Response ended it (a cache queue's answer or a result code: F106, F112);
-    ``received`` the number of messages that came.
+    ``reason`` is the No-Content word (``End``, ``Empty``, ``Unauthorized`` ...; F105, F108), or the
+    empty string if a Response ended it (a cache queue's answer or a result code: F106, F112);
+    ``received`` is the number of messages that arrived.
     """
 
     __slots__ = ("reason", "received", "request_id")

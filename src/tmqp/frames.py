@@ -1,10 +1,10 @@
 """``Frame``: one TMQP message in memory, kept in the form it has on the wire.
 
 A frame *is* its bytes.  The decoder cuts the bytes of one message out of the stream, checks them
-once and keeps what the check yields: the three names as text, and where the payload begins.  Every
-other field is read from the bytes when somebody asks.  So a broker that only forwards a message
-builds neither headers nor payload, and sending it again costs nothing:
-``frame.raw`` goes out as it came, or with its first two bytes rewritten (:meth:`Frame.forwarded`).
+once and keeps the results of the check: the three names as text, and where the payload begins.
+Every other field is read from the bytes on demand.  So a broker that only forwards a message builds
+neither headers nor payload, and sending it again is almost free: it sends ``frame.raw`` unchanged,
+or with the first two bytes rewritten (:meth:`Frame.forwarded`).
 
 Layout (specification, "Protocol Frame"; F1-F7, all integers little-endian)::
 
@@ -15,9 +15,8 @@ Layout (specification, "Protocol Frame"; F1-F7, all integers little-endian)::
     7  payload length: 0..252 itself; 253, 254, 255: u16, u32, u64 follow
     .. message id, source, target (UTF-8), [u16 length and header block], payload
 
-Frames are made by :meth:`Frame.build` (which refuses what cannot be written) or by
-:class:`tmqp.FrameDecoder` (which refuses what must not be read); there is no third way, so a frame
-that exists is well formed.
+Only :meth:`Frame.build`, which checks its arguments, and :class:`tmqp.FrameDecoder`, which checks
+the bytes, make frames.  So every frame is well formed.
 """
 
 from __future__ import annotations
@@ -164,7 +163,7 @@ class Frame:
         :param content_type: 0..65,535: queue id, operation number or result code.
         :param headers: pairs in order; empty means no header block (F9: never flag + empty).
         :param ttl: 0..31 hops (F11); for ping and pong 0..63, six bits of the second byte (F10).
-        :raises LocalProtocolError: when a field does not fit the wire.
+        :raises LocalProtocolError: if a field does not fit into its place on the wire.
         """
         if not 0 <= message_type <= TYPE_BITS:
             raise LocalProtocolError(f"a message type must be 0 to 63, got {message_type}")
@@ -199,10 +198,10 @@ class Frame:
         ttl: int | None = None,
         pending_response: bool | None = None,
     ) -> Frame:
-        """Return a copy with some fields changed; None keeps a field, the header block its bytes.
+        """Return a copy with some fields changed; None keeps a field.  Existing headers are kept.
 
-        :param more_headers: pairs appended behind the existing ones (F107).
-        :raises LocalProtocolError: as :meth:`build`.
+        :param more_headers: pairs that are appended to the existing ones (F107).
+        :raises LocalProtocolError: as :meth:`build` does.
         """
         raw = self.raw
         block = self.header_block + encode_headers(more_headers)
@@ -236,7 +235,7 @@ class Frame:
         )
 
     def forwarded(self, first_acquirer: bool, pending_acknowledge: bool, ttl: int) -> bytes:
-        """Return the frame's bytes with these flags and this time to live (0..31) written in.
+        """Return the frame's bytes with these flags and this time to live (0..31).
 
         Only the first two bytes differ; the rest is unchanged (F11, F76).
         """
@@ -268,7 +267,7 @@ class Frame:
 
     @property
     def high_priority(self) -> bool:
-        """High priority; on an acknowledgement: it is for a direct message (F2, F116)."""
+        """High priority.  On an acknowledgement: it is for a direct message (F2, F116)."""
         return self.raw[0] & HIGH_PRIORITY != 0
 
     @property
@@ -314,7 +313,7 @@ class Frame:
 
     @property
     def target(self) -> str:
-        """The channel, client, router or event it is for; empty if not given."""
+        """The channel, client, router or event that it is for; empty if not given."""
         return self._target
 
     # -- headers and payload --------------------------------------------------------------------
@@ -359,17 +358,19 @@ class Frame:
 
     @property
     def payload(self) -> bytes:
-        """The payload (a copy of that part of the bytes; keep it if you need it twice)."""
+        """The payload.  Each access copies it from the frame's bytes: keep it if you need it
+        again."""
         return self.raw[self._body :]
 
     @property
     def payload_size(self) -> int:
-        """Bytes of payload."""
+        """The size of the payload in bytes."""
         return len(self.raw) - self._body
 
     @property
     def canonical(self) -> bool:
-        """Written as :func:`tmqp.encode` would: smallest length tier (F4), no empty block (F9)."""
+        """Whether :func:`tmqp.encode` would write the same: smallest length tier (F4), no empty
+        block (F9)."""
         size = len(self.raw) - self._body
         if _names_at(self.raw) != HEAD_BYTES + _tier_bytes(size):
             return False
@@ -378,8 +379,8 @@ class Frame:
     def fields(
         self,
     ) -> tuple[int, bool, bool, bool, bool, int, str, str, str, int, list[tuple[str, str]], bytes]:
-        """Everything at once: type, first acquirer, high priority, pending response, pending
-        acknowledge, time to live, message id, source, target, content type, headers, payload."""
+        """All fields: type, first acquirer, high priority, pending response, pending acknowledge,
+        time to live, message id, source, target, content type, headers, payload."""
         raw = self.raw
         b0: i64 = raw[0]
         b1: i64 = raw[1]

@@ -6,8 +6,8 @@ Its form is that of an HTTP request head: one line with method and path, then pr
     Client-Name: producer\r\n
     Client-Id: prod-1\r\n
 
-The specification prints the first line the other way round (``tmq://remote-host CONNECT``); the
-original client writes method and path.  Both are read, the latter is written.
+In the specification, the first line has the path first (``tmq://remote-host CONNECT``); the
+original client writes the method first.  Both forms are read; the second one is written.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class ConnectionInformation:
     """A client's description of itself.
 
     :param client_id: unique on the server; empty asks the server to make one (F30).
-    :param name: not unique; direct messages may be addressed to it.
-    :param type: as ``name``.
-    :param token: the token for an authenticator.
-    :param properties: further properties, kept for user code; keys are unique whatever their case.
-    :param method: the word the original always sends as ``CONNECT``.
-    :param path: the path of the address the client was given.
+    :param name: need not be unique; direct messages may be addressed to it.
+    :param type: as ``name``; direct messages may be addressed to it, too.
+    :param token: the secret that authenticators check.
+    :param properties: further properties, for user code; keys are unique regardless of case.
+    :param method: the first word; the original always sends ``CONNECT``.
+    :param path: the path of the address that the client connects to.
     """
 
     __slots__ = ("client_id", "method", "name", "path", "properties", "token", "type")
@@ -65,12 +65,12 @@ class ConnectionInformation:
         self.path = path
 
     def encode(self) -> bytes:
-        """The hello's payload, ``Client-Id`` last as the original client writes it (F27).
+        """Return the hello's payload, with ``Client-Id`` last, as the original client writes it
+        (F27).
 
-        :raises LocalProtocolError: when a part cannot be written: CR or LF, a colon or space where
-            it would change the meaning, a standard property among ``properties``, or what
-            :meth:`parse` would refuse: an id, name or type over 255 bytes or with a control
-            character.
+        :raises LocalProtocolError: if a part contains CR or LF, or a colon or space that would
+            change the meaning; if ``properties`` has a standard property; if an id, name or type
+            has more than 255 bytes or a control character.
         """
         for what, word in (("method", self.method), ("path", self.path)):
             if not word or ":" in word or len(word.split()) != 1:
@@ -111,13 +111,13 @@ class ConnectionInformation:
 
     @classmethod
     def parse(cls, payload: bytes, limits: Limits | None = None) -> ConnectionInformation:
-        """Read a hello's payload (F28): keys whatever their case, values trimmed, lines without a
-        colon skipped.
+        """Read a hello's payload (F28).  Keys are recognised in any case, values are stripped,
+        lines without a colon are skipped.
 
-        :param limits: limits the further properties; None for no limit.
-        :raises AbuseError: ``hello-limit`` when there are more.
-        :raises RemoteProtocolError: ``hello-invalid`` when it is empty, not UTF-8, repeats a
-            property, or has an id, name or type that cannot be in a frame.
+        :param limits: limits for the further properties; None for no limit.
+        :raises AbuseError: ``hello-limit`` if the properties exceed a limit.
+        :raises RemoteProtocolError: ``hello-invalid`` if the payload is empty or not UTF-8, repeats
+            a property, or has an id, name or type that cannot be in a frame.
         """
         text = _decoded(payload)
         if text is None:

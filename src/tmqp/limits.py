@@ -1,4 +1,4 @@
-"""Every bound of a connection: one documented field each, all of them enforced.
+"""All limits of a connection, each a documented field that is enforced.
 
 ``docs/limits.md`` is generated from this class, and a test checks for each field that a value at
 the limit works and one above is refused.
@@ -18,7 +18,7 @@ __all__ = ["Limits"]
 class Limits:
     """Limits for one peer.
 
-    :raises LocalProtocolError: when a value is not positive or past what the wire can carry.
+    :raises LocalProtocolError: if a value is not positive, or more than the wire can carry.
     """
 
     max_payload_bytes: int = 1_048_576

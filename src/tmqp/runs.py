@@ -1,17 +1,16 @@
-"""``FrameRun``: messages in a row that differ in little but id, payload and headers.
+"""``FrameRun``: consecutive messages that differ in little but id, payload and headers.
 
-A producer that pushes all day into one queue sends the same head again and again: type, flags, time
-to live, source, target and queue; and so does the consumer that acknowledges them.  Whoever
-forwards such messages without keeping them needs no object for each: a run keeps the first as a
-frame, and of all of them the bytes behind the first two, which are the only ones that a forwarder
-rewrites (F2, F11).  Between each two of these pieces stand the same two bytes, so that a whole run
-is written by one join.
+A producer that pushes into one queue sends the same type, flags, time to live, source, target and
+queue again and again; so does the consumer that acknowledges its messages.  A program that forwards
+such messages without keeping them needs no object for each.  A run keeps the first message as a
+frame, and of every message the bytes after the first two: a forwarder rewrites only these two (F2,
+F11).  They are the same for all messages, so one join writes a whole run.
 
-A run may be *mixed*: its messages go into several queues of one target, or some have priority over
-others, or its acknowledges are about several queues.  The queue's number is behind the first two
-bytes, so it costs nothing; a frame of the other priority brings its own first two.
+A run may be *mixed*: its messages are for several queues of one target or have both priorities, or
+its acknowledgements are for several queues.  The queue's number is after the first two bytes, so it
+needs no special treatment; a frame of the other priority has its own first two bytes.
 
-Only the decoder makes runs, of frames that it has checked as any other.
+Only the decoder makes runs, from frames that it has checked like all others.
 """
 
 from __future__ import annotations
@@ -40,16 +39,17 @@ _TAIL_HEAD_BYTES: Final = 6
 @mypyc_attr(acyclic=True)
 @final
 class FrameRun:
-    """Two or more frames, each with an id, not to be answered, and with a hop left: of type
-    QueueMessage, all with a header block or all without, or Acknowledge (positive, not to be
-    acknowledged, and not marked as one for a direct message).
+    """Two or more frames of one kind: queue messages, all with a header block or all without, or
+    positive acknowledgements of queue messages that need no acknowledgement themselves.  Each frame
+    has an id and at least one hop left, and none asks for a response.
 
-    ``first`` is the first of them, ``at`` its place in the list of frames it came with; ``count``
-    is how many there are, ``size`` their bytes, and ``largest`` those of the largest.
+    ``first`` is the first frame and ``at`` its index in the list of frames that ``feed`` returned;
+    ``count`` is the number of frames, ``size`` their size in bytes, and ``largest`` that of the
+    largest.
 
-    ``queues`` are the numbers of their queues in order, or empty where all go into that of the
-    first; ``odd`` the places of those that have priority where the first has none, or the other way
-    round.  Acknowledges have no priority.
+    ``queues`` are the numbers of their queues in order, or empty if all have the queue of the
+    first; ``odd`` are the indexes of the frames whose priority differs from that of the first.
+    Acknowledgements have no priority.
     """
 
     __slots__ = ("_tails", "at", "count", "first", "largest", "odd", "queues", "size")
@@ -79,13 +79,13 @@ class FrameRun:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether they go into several queues, or differ in priority."""
+        """Whether the frames are for several queues, or differ in priority."""
         return len(self.queues) > 0 or len(self.odd) > 0
 
     def forwarded(self, first_acquirer: bool, pending_acknowledge: bool, ttl: int) -> bytes:
-        """Return the bytes of all frames with these flags and this time to live (0..31) written in.
+        """Return the bytes of all frames with these flags and this time to live (0..31).
 
-        The same as :meth:`tmqp.Frame.forwarded` of each, in their order.
+        The result is :meth:`tmqp.Frame.forwarded` of each frame, in order.
         """
         b0 = self.first.raw[0] & MARKED_TYPE_BITS
         if first_acquirer:
@@ -117,8 +117,7 @@ class FrameRun:
         pending_acknowledge: bool,
         ttl: int,
     ) -> bytes:
-        """As :meth:`forwarded`, of the frames at the places ``start``, ``start + step`` and so on
-        before ``stop``."""
+        """Do as :meth:`forwarded`, for the frames with the indexes ``range(start, stop, step)``."""
         tails = [self._tails[0]]
         tails += self._tails[start + 1 : stop + 1 : step]
         odd = [
@@ -130,13 +129,13 @@ class FrameRun:
         return some.forwarded(first_acquirer, pending_acknowledge, ttl)
 
     def received(self) -> bytes:
-        """The bytes of all frames, as they came."""
+        """Return the bytes of all frames, as they arrived."""
         raw = self.first.raw
         return self._joined(raw[0], raw[1])
 
     def layout(self) -> tuple[list[int], list[int]]:
-        """The size of each frame in bytes, and where in it the payload begins, which reaches to
-        its end; a single number each when that is the same in all.
+        """Return the size of each frame in bytes, and the offset of its payload, which reaches to
+        the frame's end; if all frames have the same, each list has a single number.
         """
         first = self.first.raw
         id_at: i64 = HEAD_BYTES if first[7] < TIER_U16 else HEAD_BYTES + 2
@@ -167,7 +166,7 @@ class FrameRun:
         return sizes, offsets
 
     def has_equal_headers(self) -> bool:
-        """Whether the header blocks of all frames are the same, byte by byte, or none has one."""
+        """Return whether all frames have the same header block, byte by byte, or none has one."""
         first = self.first
         if first.raw[1] & HAS_HEADER == 0:
             return True
@@ -183,7 +182,7 @@ class FrameRun:
         return True
 
     def frames(self) -> list[Frame]:
-        """The single frames."""
+        """Return the frames one by one."""
         first = self.first
         frames = [first]
         head = first.raw[:2]
@@ -205,7 +204,7 @@ class FrameRun:
         return frames
 
     def message_ids(self) -> list[str]:
-        """The ids, in order."""
+        """Return the message ids, in order."""
         ids: list[str] = []
         for tail in self._tails:
             if tail:

@@ -1,14 +1,16 @@
 """Every change of a connection's state: one readable table, flattened at import.
 
 Theory of operation.  A connection is in one :class:`State`; whatever happens to it (a message of
-some type came, the stream ended, time ran out, the program called a method) is one :class:`Input`.
-For each role the table names, for a state and an input, the :class:`Action` to carry out and the
-state that follows.  What the table does not name cannot be: coming from the peer it is a violation
-that ends the connection, coming from the program it is a misuse that changes nothing.
+some type arrived, the stream ended, time ran out, the program called a method) is one
+:class:`Input`.  For each role, state and input the table has the :class:`Action` to carry out and
+the next state.  An input that the table does not have is not allowed: from the peer it is a
+violation, which ends the connection; from the program it is a mistake, which raises an error and
+changes nothing.
 
 ``docs/states.svg`` is drawn from :data:`TABLE`, and a test walks every cell of it.  The hot path
-does not read the table but :data:`SERVER_CELLS` and :data:`CLIENT_CELLS`, flat lists indexed by
-``state * WIDTH + input`` whose numbers hold the action and the next state; a test compares them.
+reads :data:`SERVER_CELLS` and :data:`CLIENT_CELLS` instead: flat lists, indexed by ``state * WIDTH
++ input``, of numbers that combine the action and the next state.  A test compares them with the
+table.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ __all__ = [
 
 
 class Role(IntEnum):
-    """Which side of a connection one is."""
+    """The side of a connection: client or server."""
 
     CLIENT = 0
     SERVER = 1

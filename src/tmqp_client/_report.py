@@ -1,4 +1,4 @@
-"""The report of a batch of pushes: what became of them."""
+"""The report about a batch of pushes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["BatchFailure", "BatchReport", "Pushed"]
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A message that was pushed: its id, and how many consumers it went to at once.
+    """A message that was pushed: its id, and to how many consumers it was sent immediately.
 
-    ``receivers`` is None when the server did not say.
+    ``receivers`` is None if the server did not report it.
     """
 
     message_id: str
@@ -22,7 +22,7 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class BatchFailure:
-    """One message that was not confirmed: its place in the batch from 0, its id, the reason."""
+    """One message that was not confirmed: its index in the batch, from 0, its id and the reason."""
 
     index: int
     message_id: str

@@ -1,4 +1,4 @@
-"""A batch: messages and acknowledges that the server does all together, or not at all."""
+"""A batch: messages and acknowledgements that take effect all together, or not at all."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Batch:
     """Pushes and acknowledgements that take effect together; made by :meth:`Client.batch`.
 
     The batch is sent when the block ends; if an exception ends the block, nothing is sent.  If
-    leaving the block returns, the whole batch has taken effect, and is on disk as far as its queues
-    are durable.  If it raises, nothing has changed; but after a lost connection or a timeout the
-    result is unknown, because only the answer may have been lost.
+    leaving the block succeeds, the whole batch has taken effect, and what is about durable queues
+    is on disk.  If it raises, nothing has changed; but after :class:`ConnectionLost` or
+    :class:`OperationTimeout` the result is unknown, because only the answer may have been lost.
     """
 
     def __init__(self, port: Port, timeout_s: float | None) -> None:
@@ -51,7 +51,7 @@ class Batch:
 
     @property
     def count(self) -> int:
-        """How many messages and answers it would send."""
+        """The number of messages and answers in the batch."""
         return len(self._pieces)
 
     def push(
@@ -70,7 +70,7 @@ class Batch:
     ) -> str:
         """Add a message for a queue; return its id.  Parameters as :meth:`Client.push`.
 
-        :raises LocalProtocolError: when it cannot be written, or the block is left.
+        :raises LocalProtocolError: if the message cannot be written, or the block has ended.
         """
         self._check_open()
         data = payload_bytes(payload)
@@ -99,7 +99,8 @@ class Batch:
         self._answer(message, None)
 
     def nack(self, message: Message, reason: str = NackReason.NONE) -> None:
-        """Add the negative acknowledge of a message; as :meth:`Message.nack` and :meth:`ack`."""
+        """Refuse a message as part of the batch; see :meth:`Message.nack`.  Raises as
+        :meth:`ack`."""
         self._answer(message, str(reason))
 
     def release(
@@ -110,7 +111,8 @@ class Batch:
         to: Literal["front", "end"] = "end",
         counted: bool = True,
     ) -> None:
-        """Add that a message is given back; as :meth:`Message.release` and :meth:`ack`."""
+        """Return a message to its queue as part of the batch; see :meth:`Message.release`.  Raises
+        as :meth:`ack`."""
         self._answer(message, REASON_RELEASE, release_headers(delay_s, to, counted))
 
     def _answer(self, message: Message, reason: str | None, more: Pairs = NO_HEADERS) -> None:

@@ -1,9 +1,10 @@
-"""The way between payloads and a program's own classes: JSON, unless the program says else.
+"""Convert between payloads and a program's own classes: as JSON, unless the program has its own
+converter.
 
-The default needs the package ``cattrs`` (``pip install 'tmqp[models]'``): it is made for turning
-plain data into attrs classes and dataclasses and back, checks types while it does, and leaves the
-classes free of any base class.  A program that wants something else gives :func:`connect` a
-``converter`` with the two methods of :class:`Converter`, and needs no cattrs.
+The default needs the package ``cattrs`` (``pip install 'tmqp[models]'``): it converts plain data
+into attrs classes and dataclasses and back, checks the types, and needs no base class.  A program
+that needs something else passes :func:`connect` a ``converter`` with the two methods of
+:class:`Converter`, and does not need cattrs.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ _T = TypeVar("_T")
 
 
 class Converter(Protocol):
-    """What turns values into payloads and back."""
+    """Converts values to payloads and back."""
 
     def encode(self, value: object) -> bytes:
-        """A value as a payload."""
+        """Convert a value to a payload."""
 
     def decode(self, payload: bytes, kind: type[_T]) -> _T:
         """Convert a payload to a value of a type; raise any exception if that is impossible."""
 
 
 class JsonConverter:
-    """JSON in UTF-8 <-> attrs classes, dataclasses, and what consists of them, by cattrs.
+    """Converts attrs classes, dataclasses, and collections of them to JSON and back, with cattrs.
 
-    :param converter: a ``cattrs`` converter with hooks of your own; cattrs' own for JSON if None.
-    :raises LocalProtocolError: when cattrs is not installed.
+    :param converter: a ``cattrs`` converter with your own hooks; the JSON converter of cattrs if
+        None.
+    :raises LocalProtocolError: if cattrs is not installed.
     """
 
     def __init__(self, converter: Any = None) -> None:
@@ -48,9 +50,9 @@ class JsonConverter:
         self._converter = converter
 
     def encode(self, value: object) -> bytes:
-        """Compact JSON.
+        """Convert a value to compact JSON.
 
-        :raises LocalProtocolError: when the value cannot be written.
+        :raises LocalProtocolError: if the value cannot be converted.
         """
         try:
             plain = self._converter.unstructure(value)
@@ -59,9 +61,9 @@ class JsonConverter:
             raise LocalProtocolError(f"it cannot be converted to JSON: {error}") from error
 
     def decode(self, payload: bytes, kind: type[_T]) -> _T:
-        """A value of a type.
+        """Convert JSON to a value of this type.
 
-        :raises Unreadable: when the payload is no JSON, or not that of the type.
+        :raises Unreadable: if the payload is not JSON, or not JSON for this type.
         """
         try:
             value: _T = self._converter.structure(json.loads(payload), kind)

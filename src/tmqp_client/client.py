@@ -73,21 +73,22 @@ def connect(
         which the first that accepts the client is used; a standby of a group redirects the client
         to the leader.
     :param client_id: unique on the server; random if None (F30).
-    :param name: not unique; others may address direct messages to it, or to ``type``.
-    :param token: the token for the server's authenticator.
-    :param properties: further properties for the server's own use.
-    :param limits: bounds and time limits; :class:`ClientLimits` documents each default.
-    :param ssl_context: for ``tmqs://``; the system's authorities if None.
-    :param reconnect: how to reconnect when the connection is lost; None for not at all, and
-        ``FAIL_OVER`` for a group of servers that replace each other.
+    :param name: need not be unique; other clients may address direct messages to it, or to
+        ``type``.
+    :param token: the secret that the server checks.
+    :param properties: further properties, for code of the server's operator.
+    :param limits: limits and timeouts; :class:`ClientLimits` documents each default.
+    :param ssl_context: for ``tmqs://``; a context that trusts the system's authorities if None.
+    :param reconnect: how to reconnect when the connection is lost; None means not at all,
+        ``FAIL_OVER`` is for a group of servers that replace each other.
     :param when_full: what to do with a message that would have to wait, because too many are
-        unanswered, unsent, or waiting for a connection: ``block`` lets it wait; ``drop`` drops and
-        counts it if no call waits for its answer, else raises; ``raise`` raises
-        :class:`WouldBlock`.
-    :param linger_s: how long closing waits at most for a connection to send everything: for ever if
-        None, not at all if 0.
-    :param converter: between your classes and payloads; :class:`JsonConverter` if None.
-    :raises LocalProtocolError: when an address or a property cannot be read or sent.
+        unanswered, unsent, or waiting for a connection: ``block`` lets it wait; ``raise`` raises
+        :class:`WouldBlock`; ``drop`` drops and counts it if no call waits for its answer, and
+        otherwise raises.
+    :param linger_s: how many seconds closing waits at most for a connection to send everything:
+        without a limit if None, not at all if 0.
+    :param converter: converts your classes to payloads and back; :class:`JsonConverter` if None.
+    :raises LocalProtocolError: if an address is invalid or a property cannot be sent.
     """
     given = [address] if isinstance(address, (str, Address)) else list(address)
     addresses = [parse_address(item) if isinstance(item, str) else item for item in given]
@@ -122,7 +123,7 @@ class Client(
     Transactions,
     Handling,
 ):
-    """A client of a server; made by :func:`connect` and used in ``async with``, once.
+    """A client of a server; create it with :func:`connect` and use it in ``async with``, once.
 
     If the connection is lost, the client reconnects to any of its addresses and continues: it
     restores joined channels and subscriptions, loops over consumers continue, it repeats
@@ -131,12 +132,13 @@ class Client(
     (:attr:`Message.stale`).  An operation or a request in progress raises :class:`ConnectionLost`,
     because its result is unknown.
 
-    Leaving the block closes the client: it sends queued messages, consumers answer the messages
-    that they hold, and the server gets a Terminate.  Exceptions of the block propagate unchanged.
+    Leaving the block closes the client: it sends queued messages, lets consumers answer the
+    messages that they hold, and sends Terminate to the server.  Exceptions of the block propagate
+    unchanged.
 
     Every operation raises what :mod:`tmqp_client.errors` lists: :class:`ConnectionLost` when the
     connection ends, before or while it waits, :class:`ClientClosed` when the client is closed,
-    :class:`OperationTimeout` when no answer arrives in ``timeout_s`` seconds (default: see
+    :class:`OperationTimeout` when no answer arrives within ``timeout_s`` seconds (default: see
     :class:`ClientLimits`), ``LocalProtocolError`` when an argument cannot be sent.  Cancelling a
     waiting operation is safe; whether the server has executed it is then unknown.
     """
@@ -183,7 +185,7 @@ class Client(
 
     @property
     def connected(self) -> bool:
-        """Operations can be sent now."""
+        """Whether operations can be sent now."""
         return self._machine.accepted
 
     @property
@@ -197,16 +199,17 @@ class Client(
 
     @property
     def address(self) -> Address | None:
-        """Where the connection goes, or went last; None before the first."""
+        """The address of the current connection, or of the last one; None before the first."""
         return self._supervisor.address
 
     @property
     def cells(self) -> Cells:
-        """Counters and values that live for a time."""
+        """Counters and values with a time to live."""
         return Cells(self._port)
 
     def connection_events(self) -> ConnectionEvents:
-        """Losses of the connection and new ones, from now on, as an async iterator."""
+        """Return an async iterator over the losses of the connection and new connections, from now
+        on."""
         return ConnectionEvents(self._supervisor.watchers)
 
     def statistics(self) -> ClientStatistics:

@@ -1,4 +1,4 @@
-"""Every bound and time limit of a client: one documented field each, all of them enforced."""
+"""All limits and timeouts of a client, each a documented field that is enforced."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["ClientLimits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """How long a client waits, and how much it holds.
+    """How long a client waits, and how much it buffers.
 
-    :raises LocalProtocolError: when a value is not positive, or ``overflow_factor`` is below 1.
+    :raises LocalProtocolError: if a value is not positive, or ``overflow_factor`` is below 1.
     """
 
     protocol: Limits = field(default_factory=Limits)
@@ -77,7 +77,8 @@ class ClientLimits:
     """Bytes of these messages; as ``unclaimed_messages``."""
 
     def hurried(self, handshake_s: float | None, silence_s: float | None) -> ClientLimits:
-        """The same, with no longer a handshake and no longer a silence of the server than these."""
+        """Return these limits, with shorter timeouts for the handshake and for a silent server if
+        these are shorter."""
         protocol = self.protocol
         handshake = min(protocol.handshake_timeout_s, handshake_s or inf)
         interval = min(protocol.ping_interval_s, silence_s or inf)

@@ -1,4 +1,4 @@
-"""What a program can see of its connection: its state now, and each change as it happens."""
+"""The connection as a program sees it: its current state, and each change."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class Reconnected:
-    """There is a connection again: where to, after how many attempts and seconds."""
+    """The client has reconnected to ``address``, after this many attempts and seconds."""
 
     address: str
     attempts: int
@@ -56,7 +56,8 @@ class Reconnected:
 
 @dataclass(frozen=True, slots=True)
 class RestoreRefused:
-    """The new connection does not grant what the old one did: a channel joined, an event."""
+    """The server refused on the new connection what it had granted on the old one, such as a joined
+    channel or a subscription to an event."""
 
     asked: str
     error: TmqpError

@@ -1,10 +1,11 @@
-"""Consuming: messages of a channel or of one queue as an async iterator.
+"""Consumers: the messages of a channel or of one queue as an async iterator.
 
-Theory of operation.  A consumer opens its inbox first and joins the channel then, because messages
-usually come before the answer to joining does (F48).  In the automatic mode each iterator holds the
-message it handed out last: asking for the next one says that the body has succeeded.  What an
-iterator still holds when the consumer closes is answered by how the block was left: acknowledged if
-it was left in order, negatively if an exception came through, not at all if it was cancelled.
+Theory of operation.  A consumer first opens its inbox and then joins the channel, because messages
+usually arrive before the answer to the join (F48).  In the automatic mode each iterator holds the
+message that it returned last; a request for the next one means that the loop's body has succeeded.
+When the consumer closes, the way in which the block was left decides about the message that an
+iterator still holds: a normal end acknowledges it, an exception refuses it, and a cancellation
+leaves it unanswered.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ AcknowledgeMode: TypeAlias = Literal["auto", "manual"]
 
 
 class Consumer:
-    """Messages of one queue, or of all queues of a channel without a separate consumer.
+    """The messages of one queue, or of all queues of a channel that have no separate consumer.
 
     Made by :meth:`tmqp_client.Client.consume`::
 
@@ -72,7 +73,7 @@ class Consumer:
 
     @property
     def channel(self) -> str:
-        """The channel whose messages it takes."""
+        """The channel whose messages it receives."""
         return self._channel
 
     @property
@@ -104,7 +105,7 @@ class Consumer:
         Messages that have arrived and were not read stay unanswered: the server redelivers them
         after their timeout (F99).  Closing twice, or after the connection was lost, does nothing.
 
-        :raises OperationError: when the server does not let the client leave.
+        :raises OperationError: if the server refuses that the client leaves the channel.
         """
         if not self._shut(None):
             return
@@ -174,13 +175,13 @@ class Consumer:
         return ConsumerIterator(self)
 
     async def get(self, *, timeout_s: float | None = None) -> Message:
-        """The next message, which the caller has to answer whatever the mode.
+        """Return the next message.  The caller must answer it in every mode.
 
-        :param timeout_s: wait no longer; for ever if None.
-        :raises OperationTimeout: when none came in that time.
-        :raises ClientClosed: when the consumer or the client was closed.
-        :raises ConnectionLost: when the connection has ended for good.
-        :raises OperationFailed: when the channel could not be joined again on a new connection.
+        :param timeout_s: the longest time to wait, in seconds; None for no limit.
+        :raises OperationTimeout: if no message arrived in that time.
+        :raises ClientClosed: if the consumer or the client was closed.
+        :raises ConnectionLost: if the connection was lost and the client has given up reconnecting.
+        :raises OperationFailed: if the channel could not be joined again on a new connection.
         """
         message: Message | None = None
         with anyio.move_on_after(float("inf") if timeout_s is None else timeout_s) as scope:
@@ -227,11 +228,11 @@ class Consumer:
 
 
 class TemporaryQueue(Consumer):
-    """A queue of this client alone, which ends with it: for answers, say.
+    """A queue of this client only, removed with the client: for example, for answers.
 
-    Made by :meth:`tmqp_client.Client.temporary_queue`; ``channel`` is the name to answer to, and
-    the queue's id is 0.  Entering it creates the channel and joins it, leaving it removes the
-    channel with its messages.  On a new connection the client creates it again, empty.
+    Made by :meth:`tmqp_client.Client.temporary_queue`; ``channel`` is the name to which answers are
+    sent, and the queue's id is 0.  Entering the block creates and joins the channel, leaving it
+    removes the channel with its messages.  On a new connection the client creates it again, empty.
     """
 
     def __init__(self, port: Port, channel: str, acknowledge: AcknowledgeMode) -> None:
@@ -270,7 +271,7 @@ class TemporaryQueue(Consumer):
             self._drop()
 
     async def aclose(self) -> None:
-        """As :meth:`Consumer.aclose`, and remove the channel."""
+        """Close as :meth:`Consumer.aclose` does, and remove the channel."""
         try:
             await super().aclose()
             if self._there:

@@ -1,4 +1,5 @@
-"""Custom messages (type 0x00, F17): what a client tells the server's own code, and hears."""
+"""Custom messages (type 0x00, F17): messages between a client and the operator's code in the
+server."""
 
 from __future__ import annotations
 
@@ -38,18 +39,18 @@ class CustomRequest(WrittenRequest):
 
 @final
 class CustomMessage(ReceivedMessage):
-    """One custom message of the server's own code; ``frame`` is the message as it came."""
+    """One custom message from code in the server; ``frame`` is the message as it arrived."""
 
     __slots__ = ()
 
     @property
     def content_type(self) -> int:
-        """The applications' own number, 0..65,535."""
+        """A number that the applications define, 0..65,535."""
         return self.frame.content_type
 
     @property
     def message_id(self) -> str:
-        """Its id; for an answer, the id of the request."""
+        """The message's id; for an answer, the id of the request."""
         return self.frame.message_id
 
     def __repr__(self) -> str:

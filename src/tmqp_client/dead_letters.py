@@ -1,4 +1,4 @@
-"""What a dead letter says of itself."""
+"""The reason in the headers of a dead letter."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ class DeadLetter(NamedTuple):
     """Why a message was first moved to a dead letter queue.
 
     :ivar reason: ``put-backs`` (it was put back too often), ``expired`` or ``full`` (it made way in
-        a full queue).
-    :ivar channel: the channel of the queue that it was moved from.
-    :ivar queue_id: that queue.
-    :ivar attempts: how often that queue had sent it.
+        a full queue). :ivar channel: the channel of the queue that it was moved from. :ivar
+        queue_id: the id of that queue. :ivar attempts: how often that queue had delivered the
+        message.
     """
 
     reason: str
@@ -36,7 +35,7 @@ class DeadLetter(NamedTuple):
 
     @classmethod
     def of(cls, message: _HasHeaders) -> DeadLetter | None:
-        """Read the headers of a message; None if it is not a dead letter."""
+        """Read the headers of a message; return None if it is not a dead letter."""
         reason = message.header(HEADER_DEAD_LETTER_REASON)
         channel, _, queue_id = (message.header(HEADER_DEAD_LETTER_QUEUE) or "").rpartition(";")
         attempts = message.header(HEADER_DEAD_LETTER_ATTEMPTS) or ""

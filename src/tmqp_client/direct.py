@@ -1,4 +1,4 @@
-"""Direct messages as a program sees them: what came, its answers, and what others answered."""
+"""Direct messages: received messages, their answers, and the responses of other clients."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ __all__ = ["DirectMessage", "DirectMessages", "Response", "to_name", "to_type"]
 
 
 def to_name(name: str) -> str:
-    """The target for all clients of a name (F113)."""
+    """Return the target for all clients with this name (F113)."""
     return TARGET_NAME_PREFIX + name
 
 
 def to_type(type: str) -> str:
-    """The target for all clients of a type (F113)."""
+    """Return the target for all clients with this type (F113)."""
     return TARGET_TYPE_PREFIX + type
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer of another client: a result code, 0 for success (F18), a payload, and its id."""
+    """The response of another client: a result code, 0 for success (F18), a payload, and the
+    client's id."""
 
     code: int
     payload: bytes
@@ -42,7 +43,7 @@ class Response:
 
     @property
     def ok(self) -> bool:
-        """The code is 0."""
+        """Whether the code is 0."""
         return self.code == 0
 
     @property
@@ -58,11 +59,11 @@ class Response:
 class DirectMessage(ReceivedMessage):
     """One message from another client.
 
-    ``async with message:`` answers what is still asked for when the block ends: an acknowledge and
-    204 (no content) when it succeeds, a negative acknowledge and 500 when it raises (F118).  A
-    block that is cancelled leaves it unanswered.
+    ``async with message:`` sends the answers that the sender waits for when the block ends: an
+    acknowledgement and 204 (no content) if it succeeds, a negative acknowledgement and 500 if it
+    raises (F118).  A cancelled block leaves the message unanswered.
 
-    ``frame`` is the message as it came.
+    ``frame`` is the message as it arrived.
     """
 
     __slots__ = ("_acknowledged", "_responded")
@@ -74,46 +75,46 @@ class DirectMessage(ReceivedMessage):
 
     @property
     def source(self) -> str:
-        """The id of the client it came from."""
+        """The id of the client that sent it."""
         return self.frame.source
 
     @property
     def target(self) -> str:
-        """Whom it was for, as its sender wrote it: an id, ``@name:`` or ``@type:`` (F114)."""
+        """The target as the sender wrote it: an id, ``@name:`` or ``@type:`` (F114)."""
         return self.frame.target
 
     @property
     def content_type(self) -> int:
-        """The applications' own number, 0..65,535."""
+        """A number that the applications define, 0..65,535."""
         return self.frame.content_type
 
     @property
     def message_id(self) -> str:
-        """The sender's id for it."""
+        """The message's id, from its sender."""
         return self.frame.message_id
 
     @property
     def requires_response(self) -> bool:
-        """The sender waits for :meth:`respond`."""
+        """Whether the sender waits for :meth:`respond`."""
         return self.frame.pending_response
 
     @property
     def requires_acknowledge(self) -> bool:
-        """The sender waits for :meth:`ack` or :meth:`nack`."""
+        """Whether the sender waits for :meth:`ack` or :meth:`nack`."""
         return self.frame.pending_acknowledge
 
     @property
     def responded(self) -> bool:
-        """:meth:`respond` was called."""
+        """Whether :meth:`respond` was called."""
         return self._responded
 
     async def respond(self, code: int = 0, payload: Payload = b"") -> None:
-        """Answer a request.  Sends nothing when the sender does not wait for a response.
+        """Answer a request.  Sends nothing if the sender does not wait for a response.
 
-        :param code: 0 for success, else a :class:`tmqp.ResultCode` or a number of your own.
-        :raises LocalProtocolError: when the code is not 0..65,535.
-        :raises AlreadyAcknowledged: when it was responded to before.
-        :raises ClientError: when the connection it came by has ended.
+        :param code: 0 for success, otherwise a :class:`tmqp.ResultCode` or your own number.
+        :raises LocalProtocolError: if the code is not 0..65,535.
+        :raises AlreadyAcknowledged: if it was called before.
+        :raises ClientError: if the connection that delivered the message has ended.
         """
         if self._responded:
             raise AlreadyAcknowledged(f"{self!r} was responded to")
@@ -123,17 +124,18 @@ class DirectMessage(ReceivedMessage):
         self._responded = True
 
     async def ack(self) -> None:
-        """Say that it came.  Sends nothing when the sender asks for no acknowledge.
+        """Acknowledge the message.  Sends nothing if the sender does not wait for an
+        acknowledgement.
 
-        :raises AlreadyAcknowledged: when it was acknowledged before.
-        :raises ClientError: when the connection it came by has ended.
+                :raises AlreadyAcknowledged: if it was acknowledged before.
+                :raises ClientError: if the connection that delivered the message has ended.
         """
         await self._acknowledge(None)
 
     async def nack(self, reason: str = NackReason.NONE) -> None:
-        """Say that it could not be dealt with, in one line (F81); else as :meth:`ack`.
+        """Refuse the message, with a reason of one line (F81); otherwise as :meth:`ack`.
 
-        :raises LocalProtocolError: when the reason cannot be written.
+        :raises LocalProtocolError: if the reason cannot be written.
         """
         await self._acknowledge(str(reason))
 
@@ -185,8 +187,8 @@ class DirectMessage(ReceivedMessage):
 class DirectMessages(Listening):
     """Direct messages as an async iterator; made by :meth:`tmqp_client.Client.direct_messages`.
 
-    Several tasks may iterate; each message goes to one of them.  Answering is the program's: see
-    :class:`DirectMessage`.
+    Several tasks may iterate; each message goes to one of them.  The program must answer the
+    messages: see :class:`DirectMessage`.
     """
 
     def __init__(self, port: Port) -> None:

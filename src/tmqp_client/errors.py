@@ -1,30 +1,30 @@
-"""The client's errors: what was asked, what came of it, and why.
+"""The client's errors.
 
 ::
 
     TmqpError
     +-- LocalProtocolError        an argument cannot be sent, and nothing was (tmqp's own error)
     +-- ClientError
-        +-- ConnectFailed         no connection came about
-        |   +-- ConnectRefused    the server said no, with a result code
-        +-- ConnectionLost        it broke; everything that was waiting gets this
-        +-- ClientClosed          this side has closed it
+        +-- ConnectFailed         the client could not connect
+        |   +-- ConnectRefused    the server refused the client, with a result code
+        +-- ConnectionLost        the connection was lost; all waiting calls raise this
+        +-- ClientClosed          the program has closed the client
         +-- Refuse                raised by a handler: the message is refused
-        +-- Unreadable            a payload is not what a handler or a model wants
-        +-- MalformedParts        what a message says of its parts does not fit its payload
-        +-- WouldBlock            it would have to wait to be sent, and is not to
-        +-- AlreadyConsuming      the channel and queue have a consumer
-        +-- AlreadyListening      somebody iterates over this event, or the direct messages
+        +-- Unreadable            a payload does not fit the type of a handler or model
+        +-- MalformedParts        the header Content-Parts does not fit the payload
+        +-- WouldBlock            a message would have to wait, and must not
+        +-- AlreadyConsuming      the channel and queue already have a consumer
+        +-- AlreadyListening      this event, or the direct messages, have an iterator
         +-- AlreadyAcknowledged   the message was answered before
-        +-- OperationError        one operation did not succeed
+        +-- OperationError        an operation failed
         |   +-- OperationFailed      the server answered with a result code
-        |   |   +-- OutOfRange       what was to be read is not there (any more)
+        |   |   +-- OutOfRange       the requested messages are not available
         |   +-- NegativeAcknowledge  a push was refused, with a reason
-        |   +-- PullRefused          a pull was refused, with a word
-        |   +-- OperationTimeout     no answer came in time
+        |   +-- PullRefused          a pull was refused, with a reason
+        |   +-- OperationTimeout     no answer arrived in time
         +-- BatchFailed           some messages of a batch were not confirmed
 
-Whoever catches ``TmqpError`` has caught everything this package raises on purpose.
+Catch ``TmqpError`` to catch every error that this package raises on purpose.
 """
 
 # ruff: noqa: N818 - they are named for what happened, as the specification calls it
@@ -82,7 +82,7 @@ class ClientError(TmqpError):
 class ConnectFailed(ClientError):
     """The client could not connect to ``address``, for ``reason``.
 
-    ``code`` is 581, send error: a code that never travels (F18).
+    ``code`` is 581, send error, which is never sent (F18).
     """
 
     code: int = int(ResultCode.SEND_ERROR)
@@ -116,11 +116,11 @@ class ConnectRefused(ConnectFailed):
 
 
 class ConnectionLost(ClientError):
-    """The connection ended, and not by this side's wish.
+    """The connection ended, but this client did not close it.
 
     ``reason`` is a slug: ``end-of-stream``, ``terminated``, ``violation``, ``lifeless``,
-    ``refused`` or ``transport``; ``rule`` names the broken rule when it was a violation.  ``code``
-    is 581, send error: a code that never travels (F18).
+    ``refused`` or ``transport``; ``rule`` names the broken rule if it was a violation.  ``code`` is
+    581, send error, which is never sent (F18).
     """
 
     code: int = int(ResultCode.SEND_ERROR)
@@ -146,8 +146,8 @@ class MalformedParts(ClientError):
 
 
 class Refuse(ClientError):
-    """Raise it in a handler to refuse a message for good: ``reason`` is the word of the negative
-    acknowledge, or the payload of a response with ``code``."""
+    """Raise it in a handler to refuse a message without retries: ``reason`` is the reason of the
+    negative acknowledgement, or the payload of a response with ``code``."""
 
     def __init__(self, reason: str, code: int = int(ResultCode.UNACCEPTABLE)) -> None:
         super().__init__(reason)
@@ -159,15 +159,15 @@ class Refuse(ClientError):
 
 
 class Unreadable(ClientError):
-    """A payload is not what it should be."""
+    """A payload cannot be converted to the requested type."""
 
 
 class WouldBlock(ClientError):
-    """It would have to wait to be sent, and was not to (``nowait``, ``when_full``); nothing was."""
+    """The message would have to wait, and must not (``nowait``, ``when_full``); it was not sent."""
 
 
 class AlreadyConsuming(ClientError):
-    """This channel and queue have a consumer already; let several tasks iterate over that one."""
+    """This channel and queue already have a consumer; several tasks may iterate over it."""
 
     def __init__(self, channel: str, queue_id: int | None) -> None:
         where = f"channel {channel!r}" if queue_id is None else f"queue {queue_id} of {channel!r}"
@@ -180,11 +180,12 @@ class AlreadyConsuming(ClientError):
 
 
 class AlreadyListening(ClientError):
-    """There is one iterator over the direct messages of a client, and one over each event."""
+    """A client has at most one iterator over its direct messages, and one for each event."""
 
 
 class AlreadyAcknowledged(ClientError):
-    """A message is answered once: by a positive or negative acknowledgement, or by a response."""
+    """The message was already answered: by a positive or negative acknowledgement, or a
+    response."""
 
 
 class OperationError(ClientError):
@@ -209,9 +210,9 @@ def _words_of(code: int, body: bytes) -> str:
 
 
 class OperationFailed(OperationError):
-    """The server answered with a result code other than 0; ``code`` is that (F18).
+    """The server answered with ``code``, a result code other than 0 (F18).
 
-    ``body`` is what it added, nearly always nothing.
+    ``body`` is the body of the answer, which is nearly always empty.
     """
 
     def __init__(self, asked: str, message_id: str, code: int, body: bytes = b"") -> None:
@@ -240,15 +241,15 @@ class OutOfRange(OperationFailed):
         self.args = (f"{asked}: {self.outcome}",)
 
     def offsets(self) -> OffsetsInformation:
-        """The sequences that can be read.
+        """Return the sequences that can be read.
 
-        :raises ModelError: when the server's answer cannot be read.
+        :raises ModelError: if the server's answer is invalid.
         """
         return models.OffsetsInformation.from_json(self.body)
 
 
 class NegativeAcknowledge(OperationError):
-    """Refused by the queue or by its consumer; ``reason`` is their word for it (F81)."""
+    """The queue or a consumer refused the message, for ``reason`` (F81)."""
 
     def __init__(self, asked: str, message_id: str, reason: str) -> None:
         super().__init__(asked, message_id, f"negative acknowledge, reason {reason!r}")
@@ -269,7 +270,7 @@ _PULL_REASONS: Final = {
 
 
 class PullRefused(OperationError):
-    """The server refuses a pull; ``reason`` is its word: ``Unacceptable``, ``Unauthorized``,
+    """The server refused a pull; ``reason`` is its word: ``Unacceptable``, ``Unauthorized``,
     ``No-Channel``, ``No-Queue``, ``Id-Required`` (F105)."""
 
     def __init__(self, asked: str, message_id: str, reason: str) -> None:
@@ -283,9 +284,9 @@ class PullRefused(OperationError):
 
 
 class OperationTimeout(OperationError):
-    """No answer came within ``timeout_s`` seconds; whether it was carried out is not known.
+    """No answer arrived within ``timeout_s`` seconds; the operation may have been carried out.
 
-    ``code`` is 408, request timeout: a code that never travels (F18).
+    ``code`` is 408, request timeout, which is never sent (F18).
     """
 
     code: int = int(ResultCode.REQUEST_TIMEOUT)

@@ -1,4 +1,4 @@
-"""Events as a program sees them: an async iterator of models for each subscription."""
+"""Events: an async iterator of models for each subscription."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Events(Listening):
     Events are sent only to current subscribers: a server does not keep them, and omits events for
     which a slow client has no room.
 
-    :raises LocalProtocolError: when the event is not known, or needs a channel or a queue.
+    :raises LocalProtocolError: if the event is unknown, or needs a channel or a queue.
     """
 
     def __init__(self, port: Port, name: str, channel: str | None, queue_id: int | None) -> None:

@@ -1,15 +1,15 @@
-"""Handlers: functions that are called for each message, so many at a time.
+"""Handlers: functions that are called for each message, with bounded concurrency.
 
 Theory of operation.  A decorator registers a function; :meth:`Handling.run` opens a consumer for
-each, with as many workers as may run at once, and one reader of direct messages for all responders.
-A worker takes a message, calls the function, and answers by what came of it.  A function that fails
-is called again as its :class:`RetryPolicy` says, by the same worker, so that a queue whose messages
-all fail slows down instead of spinning.
+each, with as many workers as calls may run at once, and one reader of direct messages for all
+responders.  A worker takes a message, calls the function, and answers according to its result.  If
+the function fails, the same worker calls it again as its :class:`RetryPolicy` says, so that a queue
+whose messages all fail slows down instead of looping.
 
-What a function is given follows from its annotations: :class:`Message` (or
-:class:`DirectMessage`) is the message itself, ``bytes`` its payload, ``str`` its payload as text,
-anything else is made of the payload by the client's converter.  A second parameter gets the message
-whatever it is called.  A function that is not async runs in a thread.
+The annotation of its first parameter decides what a function gets: :class:`Message` (or
+:class:`DirectMessage`) the message itself, ``bytes`` its payload, ``str`` its payload as text; for
+any other type, the client's converter converts the payload.  A second parameter, of any name, gets
+the message.  A function that is not async runs in a thread.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often a handler that fails is called again, and after how long.
+    """How often a failing handler is called again, and after which delays.
 
-    :raises LocalProtocolError: when a value makes no sense.
+    :raises LocalProtocolError: if a value is out of range.
     """
 
     attempts: int = 1
@@ -79,9 +79,9 @@ class RetryPolicy:
             raise LocalProtocolError("delays must not be negative; jitter must be between 0 and 1")
 
     def delay_s(self, attempt: int, chance: float) -> float:
-        """How long to wait after that many calls.
+        """Return how many seconds to wait after this many calls.
 
-        :param chance: a number from 0 up to 1.
+        :param chance: a random number from 0 to 1.
         """
         return Backoff(self.initial_delay_s, self.max_delay_s, self.jitter).delay_s(attempt, chance)
 

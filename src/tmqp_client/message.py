@@ -1,4 +1,4 @@
-"""A delivered message as a consumer sees it, and its one answer."""
+"""A delivered message, which a consumer answers once."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["Message"]
 class Message(ReceivedMessage):
     """One message of a queue.
 
-    ``async with message:`` acknowledges it when the block succeeds, and negatively, with the reason
-    ``error``, when it raises.  A block that is cancelled leaves it unanswered: the server will
-    deliver it again when its time is up.
+    ``async with message:`` acknowledges it if the block succeeds, and refuses it with the reason
+    ``error`` if the block raises.  A cancelled block leaves it unanswered: the server redelivers it
+    after its timeout.
 
-    ``frame`` is the message as it came.
+    ``frame`` is the message as it arrived.
     """
 
     __slots__ = ("_answered", "_epoch", "_mark")
@@ -42,7 +42,7 @@ class Message(ReceivedMessage):
 
     @property
     def channel(self) -> str:
-        """The channel, as its producer spelt it (F76); its case means nothing (F46)."""
+        """The channel, as the producer spelt it (F76); its case has no meaning (F46)."""
         return self.frame.target
 
     @property
@@ -52,44 +52,45 @@ class Message(ReceivedMessage):
 
     @property
     def message_id(self) -> str:
-        """The producer's id for it; the same on every delivery."""
+        """The message's id, from its producer; the same on every delivery."""
         return self.frame.message_id
 
     @property
     def source(self) -> str:
-        """The producer's client id; empty where the queue hides it (F76)."""
+        """The producer's client id; empty if the queue hides it (F76)."""
         return self.frame.source
 
     @property
     def high_priority(self) -> bool:
-        """It was pushed with high priority."""
+        """Whether it was pushed with high priority."""
         return self.frame.high_priority
 
     @property
     def first_acquirer(self) -> bool:
-        """This client is the first that it was delivered to (F87)."""
+        """Whether this client is the first to which it was delivered (F87)."""
         return self.frame.first_acquirer
 
     @property
     def redelivered(self) -> bool:
-        """A hint that it was delivered before, to this client or another: in a push or broadcast
-        queue every consumer but the first sees it so, on the first delivery too (F87)."""
+        """A hint that it was delivered before, to this client or another one.  In a push or
+        broadcast queue it is also true on the first delivery, for every consumer except the first
+        one (F87)."""
         return not self.frame.first_acquirer
 
     @property
     def requires_acknowledge(self) -> bool:
-        """The server waits for :meth:`ack` or :meth:`nack`."""
+        """Whether the server waits for :meth:`ack` or :meth:`nack`."""
         return self.frame.pending_acknowledge
 
     @property
     def answered(self) -> bool:
-        """It was acknowledged, positively or negatively."""
+        """Whether it was acknowledged, positively or negatively."""
         return self._answered
 
     @property
     def stale(self) -> bool:
-        """It waits for an answer that cannot be given any more: the connection it came by has
-        ended, and the server delivers it again, here or elsewhere, with the same id; or it has
+        """Whether it is unanswered and can no longer be answered: the connection that delivered it
+        has ended, and the server redelivers it, here or elsewhere, with the same id; or it has
         :attr:`lapsed`."""
         return (
             self.frame.pending_acknowledge
@@ -112,7 +113,7 @@ class Message(ReceivedMessage):
     async def ack(self) -> bool:
         """Acknowledge the message.  Sends nothing if the queue does not request acknowledgements.
 
-        :return: False when it was :attr:`stale`: nothing was sent, and the message will be
+        :return: False if it was :attr:`stale`: nothing was sent, and the message will be
             redelivered, unless it was removed.
         :raises AlreadyAcknowledged: when it was answered before.
         :raises ClientError: when the client's last connection has ended.
@@ -120,10 +121,10 @@ class Message(ReceivedMessage):
         return await self._answer(None)
 
     async def nack(self, reason: str = NackReason.NONE) -> bool:
-        """Say that it could not be dealt with; the queue decides what becomes of it (F81).
+        """Refuse the message; the queue decides what happens to it (F81).
 
-        :param reason: ``none``, ``error``, ``timeout``, or a word of your own; one line.
-        :raises LocalProtocolError: when the reason cannot be written.
+        :param reason: ``none``, ``error``, ``timeout``, or your own text; one line.
+        :raises LocalProtocolError: if the reason cannot be written.
         :return: as :meth:`ack`.
         :raises AlreadyAcknowledged: when it was answered before.
         :raises ClientError: when the client's last connection has ended.
@@ -133,17 +134,17 @@ class Message(ReceivedMessage):
     async def release(
         self, *, delay_s: float = 0.0, to: Literal["front", "end"] = "end", counted: bool = True
     ) -> bool:
-        """Give the message back unhandled: it waits in its queue again.
+        """Return the message to its queue unprocessed; it waits there again.
 
         Unlike :meth:`nack` this does not call the server's delivery handler, and sends nothing to
-        the producer.  A message in flight to several consumers goes back when the last of them has
+        the producer.  A message in flight to several consumers returns when the last of them has
         answered.  A server that does not know release treats it as ``nack("release")``.
 
-        :param delay_s: how long the message is not sent, in seconds.
+        :param delay_s: for how many seconds the message is not delivered.
         :param to: where it waits: before all others of its priority, or after them.
-        :param counted: it counts as a put-back; after too many (``put_back_limit``) the queue gives
-            up the message.
-        :raises LocalProtocolError: when an argument makes no sense.
+        :param counted: whether it counts as a put-back; after too many (``put_back_limit``) the
+            queue gives up the message.
+        :raises LocalProtocolError: if an argument is out of range.
         :return: as :meth:`ack`.
         :raises AlreadyAcknowledged: when it was answered before.
         :raises ClientError: when the client's last connection has ended.
@@ -153,11 +154,11 @@ class Message(ReceivedMessage):
     async def extend(self, seconds: float, *, timeout_s: float | None = None) -> bool:
         """Set the time left to answer the message, in seconds from now.
 
-        :param timeout_s: wait no longer for the server.
-        :return: False when it was :attr:`stale`, or the queue does not request acknowledgements.
-        :raises AlreadyAcknowledged: when it was answered before.
-        :raises OperationFailed: with 404 or 403 when the message has timed out; with 482 when the
-            time is longer than the server allows.
+        :param timeout_s: the longest time to wait for the server's answer, in seconds.
+        :return: False if it was :attr:`stale`, or the queue does not request acknowledgements.
+        :raises AlreadyAcknowledged: if it was answered before.
+        :raises OperationFailed: with 404 or 403 if the message has timed out; with 482 if the time
+            is longer than the server allows.
         """
         self._check_unanswered()
         frame = self.frame

@@ -1,9 +1,9 @@
 """Messages of several parts, sent as one: all of them arrive, or none.
 
-The convention: the payload is the parts one behind the other, without anything between them, and
-the header ``Content-Parts`` holds their lengths in bytes, in order, with commas:
-``Content-Parts:5,0,12``.  One message is one frame, so nothing can come between its parts; who does
-not know the convention sees one payload.
+The convention: the payload consists of the parts, one directly after the other, and the header
+``Content-Parts`` has their lengths in bytes, in order, separated by commas:
+``Content-Parts:5,0,12``.  One message is one frame, so nothing can come between its parts.  A
+receiver that does not know the convention gets one payload.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MAX_PARTS: Final = 4_096
 
 
 class Multipart(bytes):
-    """Several payloads as one: a payload wherever the client takes one together with headers.
+    """Several payloads as one.  Pass it as the payload to any method that also takes headers.
 
     ::
 
         await client.push("orders", 1, Multipart("envelope", picture))
 
-    :raises LocalProtocolError: for no parts or too many, or one that is no payload.
+    :raises LocalProtocolError: if there are no parts or too many, or one is not a payload.
     """
 
     lengths: tuple[int, ...]

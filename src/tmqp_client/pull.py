@@ -56,12 +56,13 @@ class Pull:
 
     @property
     def reason(self) -> str:
-        """How the pull ended, in the server's word: ``End``, or ``Empty`` when there was nothing;
-        an empty text while it goes on."""
+        """How the pull ended, in the server's word: ``End``, or ``Empty`` if there were no
+        messages; an empty string until it ends."""
         return "" if self._pull is None else self._pull.reason
 
     def close(self) -> None:
-        """Wait for no more messages; those that came and were not taken are dropped and counted."""
+        """Stop waiting for messages; messages that arrived and were not read are dropped and
+        counted."""
         self._closed = True
         self._bell.event.set()
         if self._pull is not None:

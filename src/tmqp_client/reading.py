@@ -1,4 +1,4 @@
-"""A message that was read from what a server keeps of a queue, and what is known of one."""
+"""Messages that were read or browsed, without being delivered, and index entries."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ _LAST_US: Final = 253_402_300_800_000_000
 class KeptMessage:
     """A kept message: read, not delivered, so it needs no answer.
 
-    ``sequence`` is its place in the queue, ``timestamp_us`` the time of its arrival, in
+    ``sequence`` is its position in the queue, ``timestamp_us`` the time of its arrival, in
     microseconds of Unix time.  ``payload`` is the producer's payload.  ``frame`` is the whole
-    message as it arrived; None, and the other properties empty, if it arrived by another protocol.
+    message as it arrived; None, with the other properties empty, if it arrived through another
+    protocol.
     """
 
     __slots__ = ("sequence", "timestamp_us", "payload", "frame", "stored")
@@ -90,8 +91,8 @@ class KeptMessage:
 class KeptEntry:
     """The index entry of a kept message, without the message itself.
 
-    ``sequence`` and ``timestamp_us`` as in :class:`KeptMessage`; ``bytes`` are those of the whole
-    message as it is kept, of which the payload has ``payload_bytes``.
+    ``sequence`` and ``timestamp_us`` are as in :class:`KeptMessage`; ``bytes`` is the size of the
+    whole stored message, ``payload_bytes`` that of its payload.
     """
 
     __slots__ = ("bytes", "payload_bytes", "sequence", "stored", "timestamp_us")
@@ -117,7 +118,7 @@ class KeptEntry:
 class PeekedMessage:
     """A browsed message of a queue; it is not a delivery, so it needs no answer.
 
-    ``sequence`` is its place among all of the queue, ``state`` is ``waiting``, ``deferred`` or
+    ``sequence`` is its position in the queue, ``state`` is ``waiting``, ``deferred`` or
     ``in-flight``, ``attempts`` the number of deliveries.  ``due_at`` is when a deferred one will be
     delivered, ``expires_at`` when it is dropped; None for never.  ``kept`` is true if it is on
     disk, or about to be.  ``frame`` is the whole message as it arrived.

@@ -1,18 +1,20 @@
-"""How a client comes back: the policy, and when and where the next attempt is made.
+"""How a client reconnects: the policy, and when and where the next attempt is made.
 
-:class:`Schedule` is the policy at work and pure: the time and randomness are given to it.  Each
-outage begins with a short wait, for every client of a server that restarts comes back at once; each
-attempt that fails doubles the wait, up to a bound, and each wait is shortened at random, so that
-they do not stay in step.  An outage that follows a connection of a few moments continues where the
-last one ended: a server that accepts and closes at once is not asked ten times a second.
+:class:`Schedule` carries out the policy without I/O: the time and randomness are arguments.  Each
+outage begins with a short wait, because all clients of a restarted server reconnect at once.  Each
+failed attempt doubles the wait, up to a limit, and each wait is shortened at random, so that the
+clients do not stay in step.  If an outage follows a very short connection, the waits continue where
+the last outage ended, so that a client does not reconnect ten times a second to a server that
+accepts and closes connections at once.
 
-Addresses are tried in turn, and a wait comes after each round of them, not between two: another
-server may be well.
+The client tries the addresses in turn.  It waits after each round of them, not between two
+addresses, because another server may be available.
 
-What connected once is tried without end, unless the policy bounds it, with one exception: a server
-that refuses the login (400, 401, 403, 404) will do so again, and ``max_refusals`` of these in a row
-are enough.  Other refusals pass: 503 says that the id is in use, as it is for a while when the
-server has not noticed yet that the old connection is dead, 482 that it is full for now.
+A client that has connected once tries to reconnect without end, unless the policy limits it, with
+one exception: a server that refuses the login (400, 401, 403, 404) will do so again, so
+``max_refusals`` consecutive ones end the attempts.  Other refusals are temporary: 503 means that
+the id is still in use, because the server has not yet noticed that the old connection is dead; 482
+means that the server is full.
 """
 
 from __future__ import annotations
@@ -40,9 +42,9 @@ _LOGIN_REFUSALS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconnectPolicy:
-    """Whether, when and how long a client tries to reconnect when its connection is lost.
+    """Whether, when and for how long a client tries to reconnect when its connection is lost.
 
-    :raises LocalProtocolError: when a value makes no sense.
+    :raises LocalProtocolError: if a value is out of range.
     """
 
     initial_delay_s: float = 0.1

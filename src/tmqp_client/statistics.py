@@ -1,4 +1,4 @@
-"""The numbers a client can be asked for."""
+"""The statistics of a client."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The server's configuration: what can be set, what is checked, what the defaults are.
+"""The server's configuration: the settings, their defaults and their checks.
 
 A configuration comes from the command line, or from a TOML file whose keys are the fields' names.
-Every mistake is one sentence that names the key; nothing is guessed.
+Every mistake is reported in one sentence that names the key; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _seconds(default: float) -> float:
 
 @attrs.frozen(kw_only=True)
 class OutboundLimits:
-    """Limits for a peer that reads slowly."""
+    """Limits for peers that read slowly."""
 
     max_outbound_bytes: int = _bytes(4_194_304)
     """Bytes waiting for one peer, whose deliveries are held back already, at which its connection
@@ -187,7 +187,7 @@ def _directory(_instance: object, attribute: attrs.Attribute[Any], value: object
 
 @attrs.frozen(kw_only=True)
 class ServerConfig:
-    """Everything that can be set."""
+    """All settings of a server."""
 
     listen: tuple[Address, ...] = attrs.field(
         factory=lambda: (Address("127.0.0.1", DEFAULT_PORT),), converter=_addresses
@@ -351,8 +351,8 @@ class ServerConfig:
             )
 
     def all_addresses(self) -> list[Address]:
-        """Where it listens, by whatever protocol; a door that names no address listens on this
-        machine only."""
+        """Return all addresses on which the server listens, of all protocols; a door without an
+        address listens on this machine only."""
         named = [each for door in self.doors for each in (*door.listen, *door.datagrams)]
         return [*self.listen, *self.web.listen, *named]
 
@@ -364,7 +364,8 @@ def parse_config(text: str) -> dict[str, Any]:
     :class:`tmqp.Limits`, ``EngineLimits``, :class:`OutboundLimits` and :class:`StorageConfig`; the
     others are read by ``settings``.
 
-    :raises ConfigError: for a syntax error, an unknown key (naming the nearest) or a bad value.
+    :raises ConfigError: for a syntax error, an unknown key (with the most similar one) or an
+        invalid value.
     """
     try:
         table = tomllib.loads(text)

@@ -1,7 +1,7 @@
-"""What the package says when something cannot be done.
+"""The errors of the package.
 
 Spark shows little more of a Python error than its text, so every text names the broker, the channel
-and queue, the range and what to do about it.
+and queue, the range and the remedy.
 """
 
 # ruff: noqa: N818 - they are named for what happened, as in tmqp_client.errors
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class SparkError(TmqpError):
-    """Base of what this package raises on purpose."""
+    """Base class of the errors that this package raises on purpose."""
 
 
 class InvalidOption(SparkError):

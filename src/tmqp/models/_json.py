@@ -1,28 +1,26 @@
 """The reading and writing of JSON text: bounded on the way in, byte-exact on the way out.
 
-Theory of operation
--------------------
-A JSON body comes from a stranger, and the standard library's parser gives him three levers: nesting
-(``RecursionError``), long numbers (quadratic conversion, then ``ValueError``) and sheer size.  So
-``load`` looks at the bytes before the parser does, with nothing but C-speed passes over them:
+Theory of operation ------------------- A JSON body may come from an attacker, who can abuse the
+standard library's parser in three ways: nesting (``RecursionError``), long numbers (quadratic
+conversion, then ``ValueError``) and sheer size.  So ``load`` first checks the bytes, in a few
+passes at the speed of C:
 
-1. the size is compared with the caller's bound;
+1. the size is compared with the caller's limit;
 2. the bytes must be UTF-8 (a leading byte order mark is skipped);
-3. what stands *outside* of strings is cut out: escaped backslashes and quotes are dropped, the rest
-   is split at the quotes and every second piece kept.  Should a stray backslash or quote make this
-   view wrong, then from that point on only: it is also where the parser stops with an error, and
-   everything before it was seen rightly;
-4. in that rest, runs of digits and the nesting of brackets are bounded, and so are the numbers of
-   values and of objects and arrays, because each costs many times its bytes in memory.
+3. the text *outside* of strings is extracted: escaped backslashes and quotes are dropped, the rest
+is split at the quotes and every second piece is kept.  A stray backslash or quote can make this
+wrong only after the point where the parser stops with an error; everything before it is correct;
+4. in that text, runs of digits and the nesting of brackets are bounded, and so are the numbers of
+values and of objects and arrays, because each costs many times its bytes in memory.
 
-Then the parser runs.  An object with a great many properties or with one name twice is refused (two
+Then the parser runs.  An object with very many properties, or with a repeated name, is refused (two
 readers could disagree about which one counts), and so are the words NaN and Infinity, which are not
-JSON.  In one object, or an array of objects with nothing inside, a name that comes twice shows in
-the number of colons; the hook that looks at each object costs three times the parsing and is for
-nested bodies and for naming the fault.
+JSON.  In one flat object, or an array of flat objects, a repeated name shows in the number of
+colons.  A hook for each object would take three times as long as the parsing, and is used only for
+nested bodies and to name the repeated property.
 
-Text is written as the original server writes it (F65): no spaces, nulls kept, everything but
-quotes, backslashes, control characters and three line separators as it is.
+Text is written as the original server writes it (F65): without spaces, with nulls, and only quotes,
+backslashes, control characters and three line separators are escaped.
 """
 
 from __future__ import annotations
@@ -45,9 +43,10 @@ __all__ = [
 #: Nested objects and arrays; the deepest body of the protocol has three levels (a list of
 #: channels, each with its queue ids), the rest is for properties of later versions.
 MAX_NESTING_DEPTH: Final = 32
-#: Consecutive digits; a 64-bit number has 19, the rest is for fractions in unknown properties.
+#: The most consecutive digits; a 64-bit number has 19, the rest is for fractions in unknown
+#: properties.
 MAX_NUMBER_DIGITS: Final = 40
-#: Properties of one object; the largest model has 36, the rest is for later versions.
+#: The most properties of one object; the largest model has 36, the rest is for later versions.
 MAX_PROPERTIES: Final = 256
 #: A body may contain one object or array for this many bytes of its size limit: the smallest item
 #: of a list has about 40 bytes, but an empty array of 3 bytes needs 56 in memory.
@@ -57,7 +56,7 @@ MIN_BYTES_PER_VALUE: Final = 6
 
 #: The same for nested objects and arrays, which cost more to read.
 MIN_BYTES_PER_NESTED: Final = 64
-#: So many may always be nested.
+#: This many may always be nested.
 _NESTED: Final = 4_096
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -67,12 +66,13 @@ _SHOWN_CHARACTERS: Final = 40
 #: The largest flat body that is parsed a second time to say what is wrong with its names.
 _EXPLAINED_BYTES: Final = 65_536
 _TOO_MANY_DIGITS: Final = b"0" * (MAX_NUMBER_DIGITS + 1)
-#: Newtonsoft escapes these although JSON does not ask for it; they can only stand in strings.
+#: Newtonsoft escapes these although JSON does not require it; they can only be in strings.
 _LINE_SEPARATORS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 class JsonRefusedError(Exception):
-    """A body that is not read.  Completes the sentence "the body must be ..., got ..."."""
+    """A body that cannot be read; the text completes the sentence "the body must be ..., got
+    ..."."""
 
     def __init__(self, expected: str, got: str) -> None:
         super().__init__(expected, got)
@@ -81,7 +81,7 @@ class JsonRefusedError(Exception):
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Make the dict of one JSON object; refuse too many names, or one twice."""
+    """Make the dict of one JSON object; refuse too many names, or a repeated one."""
     if len(pairs) > MAX_PROPERTIES:
         got = f"{len(pairs)} of them"
         raise JsonRefusedError(f"JSON with at most {MAX_PROPERTIES} properties an object", got)
@@ -109,7 +109,7 @@ def load(data: bytes | str, max_bytes: int) -> object:
     """Return the JSON value in *data*, at cost linear in its size and bounded in depth.
 
     :param max_bytes: the largest size read, in bytes of UTF-8.
-    :raises JsonRefusedError: for anything else than one JSON value within the bounds.
+    :raises JsonRefusedError: if it is not one JSON value within the limits.
     """
     if isinstance(data, str):
         if len(data) > max_bytes:  # never fewer bytes than characters: no need to encode it
@@ -154,7 +154,8 @@ def _has_each_once(value: object, pairs: int) -> bool:
 
 
 def _check_bounds(raw: bytes, max_bytes: int) -> int:
-    """Bound numbers, nesting and the count of values in what stands outside of strings.
+    """Check the length of numbers, the nesting and the number of values, in the text outside of
+    strings.
 
     :returns: the number of properties in one object, or in an array of objects with nothing inside;
         -1 for a body of another shape.

@@ -31,8 +31,8 @@ __all__ = [
 #: Longest text in a property; a header cannot be longer (F6).
 MAX_TEXT_CHARACTERS: Final = 65_535
 
-#: Ranges of the specification's number types; UINT31 is the half of an Integer that a timeout or a
-#: limit can mean something by, LIMIT31 that of a limit which may be none, -1.
+#: Ranges of the specification's number types; UINT31 is the half of an Integer that is valid for a
+#: timeout or a limit, and LIMIT31 also has -1, no limit.
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
 UINT16: Final = (0, 2**16 - 1)
@@ -45,7 +45,7 @@ UNFIT: Final = object()
 
 
 class Kind(Protocol):
-    """What a property holds: ``read`` answers the value as the model keeps it, or ``UNFIT``."""
+    """The type of a property: ``read`` returns the value as the model keeps it, or ``UNFIT``."""
 
     @property
     def expected(self) -> str: ...
@@ -66,9 +66,9 @@ class TextKind:
         if not value.isascii():
             try:
                 value.encode("utf-8")
-            except UnicodeEncodeError:  # "\ud800" is JSON, but no text that a frame could carry
+            except UnicodeEncodeError:  # "\ud800" is JSON, but not text that a frame could carry
                 return UNFIT
-        return str(value)  # a StrEnum member becomes what will be read back
+        return str(value)  # a StrEnum member becomes the text that will be read back
 
     def write(self, value: str) -> object:
         return value
@@ -143,7 +143,7 @@ class IntegersKind:
             return UNFIT
         if not value:
             return ()
-        # Three passes in C: a channel may report every id there is, and twice.
+        # Three passes in C, because a channel may report all 65,536 ids twice.
         if set(map(type, value)) != {int} or min(value) < self.low or max(value) > self.high:
             return UNFIT
         return tuple(value)
@@ -155,8 +155,9 @@ class IntegersKind:
 class NumberedKind:
     """A member of an enumeration, written as its number; read as its number or its name.
 
-    :param strict: False keeps a number the enumeration does not have, as a plain integer: a server
-        reports what it was told (F60), and one odd router must not hide the whole list.
+    :param strict: if False, a number that the enumeration does not have is kept as a plain integer:
+        a server reports any number that a client has set (F60), and one such router must not make
+        the whole list unreadable.
     """
 
     __slots__ = ("expected", "members", "strict")

@@ -7,9 +7,9 @@ on the wire, other names that are read, and the *kind* (text, flag, number with 
 That declaration is the only table: the order of the fields is the order on the wire.
 
 ``from_object`` only picks values by name.  Checking and converting happens in one place, when the
-instance is made, whether a peer's body or a program's keywords made it: so an instance always
-holds values that can be written, and a program that passes ``status="Pull"`` hears the same
-sentence as a peer that sends it.
+instance is made, whether a peer's body or a program's keywords made it: so an instance always has
+values that can be written, and a program that passes ``status="Pull"`` gets the same error as a
+peer that sends it.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ _M = TypeVar("_M", bound="Model")
 
 
 class ModelError(TmqpError):
-    """A JSON body, or a value given to a model, does not fit.
+    """A JSON body, or a value passed to a model, is invalid.
 
     :ivar model: the model's name, ``"QueueOptions"``.
-    :ivar property_name: the property as the wire spells it; empty when the whole body is meant.
-    :ivar expected: what would fit, completing "must be ...".
-    :ivar got: what came instead, shortened.
-    :ivar index: the place in a list, from 0; None outside of a list.
+    :ivar property_name: the property's name on the wire; empty if the whole body is invalid.
+    :ivar expected: what is valid, completing "must be ...".
+    :ivar got: the invalid value, shortened.
+    :ivar index: the index in a list, from 0; None outside of a list.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ModelError(TmqpError):
 
 
 def _show(value: object) -> str:
-    """Name *value* for an error in a few words of JSON's own, however large it is."""
+    """Describe *value* for an error, in JSON's own words and shortened."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -249,7 +249,7 @@ def option(
 
 
 def extension(metadata: _Metadata) -> _Metadata:
-    """Declare that a property is not the specification's but ours: other peers pass over it."""
+    """Declare that a property is our extension of the specification, which other peers ignore."""
     metadata[_KEY].extension = True
     return metadata
 
@@ -282,16 +282,17 @@ def _field_names(base: type) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """Base of all JSON models.
+    """Base class of all JSON models.
 
-    Making an instance checks every value and converts what has a better type (a status number to
-    :class:`tmqp.constants.QueueStatus`, a list of ids to a tuple).
+    The constructor checks every value, and converts values that have a better type (a status number
+    to :class:`tmqp.constants.QueueStatus`, a list of ids to a tuple).
 
-    :raises ModelError: naming the property, what fits and what came.
+    :raises ModelError: if a value is invalid; it names the property, the valid values and the
+        invalid one.
     """
 
-    #: Whether names are read in any case.  The original client reads its answers so; the original
-    #: server ignores an option whose name is spelt otherwise (F71), and so do we.
+    #: Whether names are read in any case, as the original client reads answers.  The original
+    #: server ignores an option whose name has another case (F71), and so do we.
     ignores_case: ClassVar[bool] = True
     #: The largest body that is read, in bytes.
     max_bytes: ClassVar[int] = MAX_BODY_BYTES
@@ -314,8 +315,8 @@ class Model:
 
         Unknown properties are ignored; null is the same as a property that is missing.
 
-        :param max_bytes: the largest body read, in bytes, in place of the model's own bound.
-        :raises ModelError: when *data* is not such an object.  Nothing else, whatever it is.
+        :param max_bytes: the largest body, in bytes, instead of the model's own limit.
+        :raises ModelError: if *data* is not such an object; no other error is raised.
         """
         return cls.from_object(_load(cls, data, cls.max_bytes if max_bytes is None else max_bytes))
 
@@ -323,7 +324,7 @@ class Model:
     def from_object(cls, obj: object) -> Self:
         """Read a JSON object that is already a dict.
 
-        :raises ModelError: when *obj* is no dict or a property does not fit.
+        :raises ModelError: if *obj* is not a dict, or a property is invalid.
         """
         if not isinstance(obj, dict):
             raise ModelError(cls.__name__, "", "a JSON object", _show(obj))
@@ -370,7 +371,7 @@ class Model:
 
 
 class _Names:
-    """Under which names the properties of a model are read.
+    """The names under which the properties of a model are read.
 
     ``exact`` and ``folded`` (lower case) give the attribute and a rank; of several names of one
     property the one of the lowest rank counts: the name that is written, then others that are read,
@@ -409,9 +410,9 @@ def _load(model: type[Model], data: bytes | str, max_bytes: int) -> object:
 
 
 def parse_items(model: type[Model], data: bytes | str, *, max_bytes: int) -> list[object]:
-    """Read a JSON array as it is, for those who read many small items faster than a model does.
+    """Read a JSON array without models, for code that reads many small items faster itself.
 
-    :raises ModelError: when *data* is no array; it names *model*.
+    :raises ModelError: if *data* is not an array; it names *model*.
     """
     items = _load(model, data, max_bytes)
     if not isinstance(items, list):
@@ -420,10 +421,10 @@ def parse_items(model: type[Model], data: bytes | str, *, max_bytes: int) -> lis
 
 
 def parse_list(model: type[_M], data: bytes | str, *, max_bytes: int = MAX_LIST_BYTES) -> list[_M]:
-    """Read a JSON array of *model* objects, as the list operations answer it.
+    """Read a JSON array of *model* objects, the answer of the list operations.
 
-    :param max_bytes: the largest body read, in bytes; raise it with the payload's bound.
-    :raises ModelError: when *data* is no such array; ``index`` tells which item did not fit.
+    :param max_bytes: the largest body, in bytes; increase it together with the limit for payloads.
+    :raises ModelError: if *data* is not such an array; ``index`` is the index of the invalid item.
     """
     result: list[_M] = []
     for index, item in enumerate(parse_items(model, data, max_bytes=max_bytes)):

@@ -1,4 +1,4 @@
-"""What an option of a queue or a channel has beside its property on the wire."""
+"""The facts about an option of a queue or a channel, in addition to its property on the wire."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ __all__ = ["OptionFacts"]
 
 
 class OptionFacts:
-    """What is declared of an option beside its property on the wire.
+    """The declaration of an option, in addition to its property on the wire.
 
-    :ivar initial: what holds where nobody says anything (F73).
+    :ivar initial: the default value (F73).
     :ivar meaning: what it does, as the end of the sentence "this option says ...".
-    :ivar own: a server's name of it, in its configuration too.
-    :ivar older: the name under which stores keep it, and which a configuration may still use.
-    :ivar words: the texts that it may be; empty for any.
+    :ivar own: the server's name for it, also in the configuration.
+    :ivar older: its name in stores, which a configuration may still use.
+    :ivar words: the allowed texts; empty for any.
     """
 
     __slots__ = ("initial", "meaning", "older", "own", "words")

@@ -16,10 +16,10 @@ _UINT64: Final = (0, 2**64 - 1)
 class CellInformation(Model):
     """A cell; answer of 757 and item of the answer of 756.
 
-    ``key`` has a byte that is no text as ``%xx``.  ``kind`` is ``counter`` or ``value``; a counter
-    has a ``count``, a value ``bytes``.  ``timeout_ms`` is how long it lives from now on, ``number``
-    its place in the order in which the cells of its space were made.  The figures, of which the
-    last two are those of the last minute, are in the answer of 757 only.
+    ``key`` contains bytes that are not text as ``%xx``.  ``kind`` is ``counter`` or ``value``; a
+    counter has a ``count``, a value ``bytes``.  ``timeout_ms`` is its remaining time to live,
+    ``number`` its position in the order of creation in its space.  Only the answer of 757 has the
+    statistics, of which the last two are about the last minute.
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES

@@ -1,4 +1,4 @@
-"""The bodies of event messages, and which event has which (specification, "Event Types").
+"""The bodies of event messages, and the model of each event (specification, "Event Types").
 
 ``node`` is the node where it happened; the specification does not know it and the original server
 writes null (F130).

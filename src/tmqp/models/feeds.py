@@ -14,9 +14,9 @@ __all__ = ["FeedInformation"]
 class FeedInformation(Model):
     """A feed, by which one queue copies messages into another; item of the answer of 748.
 
-    Since the server was started it has ``copied`` so many messages; ``passed`` more were not
-    accepted by its filter, and for ``skipped`` ones the target had no room.  ``waiting`` messages
-    wait in the source.  Without a filter, ``language`` and ``filter`` are empty.
+    The counters begin when the server starts: it ``copied`` messages, its filter did not accept the
+    ``passed`` ones, and the target had no room for the ``skipped`` ones.  ``waiting`` is the number
+    of messages that wait in the source.  Without a filter, ``language`` and ``filter`` are empty.
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES

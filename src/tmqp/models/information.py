@@ -1,7 +1,7 @@
-"""The bodies that answer: information about channels, queues, nodes, clients and routers.
+"""The bodies of answers: information about channels, queues, nodes, clients and routers.
 
 Names are read in any case and missing numbers are zero, as the original client reads them; only the
-property that says *which* channel, queue, client or router is meant must be there.
+name or id of the channel, queue, client or router is required.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ __all__ = [
 class ChannelInformation(Model):
     """One channel; answer of 605 and item of the answer of 606 (F52, F67).
 
-    ``allowed_queues`` is None when every queue id is allowed.  A limit of 0 is no limit.  From
-    ``lifetime`` on they are extensions of this implementation, None where they say nothing;
-    ``owner`` is the client that the channel ends with.
+    ``allowed_queues`` is None if every queue id is allowed.  A limit of 0 means no limit.  The
+    properties from ``lifetime`` on are extensions of this implementation, None if unknown;
+    ``owner`` is the client with which the channel ends.
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES  # 65,536 queue ids twice need 786 KB
@@ -79,17 +79,16 @@ class ChannelInformation(Model):
 class QueueInformation(Model):
     """One queue; answer of 615 and item of the answer of 616 (F57, F68).
 
-    ``messages`` does not count the high priority ones.  The two times are milliseconds since 1970,
-    0 for never.  A limit of 0 is no limit.  From ``durable`` on they are extensions of this
-    implementation, None where they say nothing: ``spilled_messages`` wait on disk only,
-    ``dropped_messages`` had no room or could not be read any more, ``released_messages`` counts the
-    deliveries that consumers gave back, ``deferred_messages`` wait for their time.
-    ``displaced_messages`` made way for others, ``dead_messages`` became dead letters elsewhere,
-    ``refused_messages`` were pushes that the queue did not accept.  ``skipped_deliveries`` counts
-    how often a consumer of a broadcast missed a message because it could take no more, or one of a
-    push queue with ``skip_slow_consumers``.
-    ``disk_bytes`` is what the messages take on disk that are not settled.
-    ``put_back_limit`` is None for the default, 20, and -1 for no limit.
+    ``messages`` does not include those of high priority.  The two times are milliseconds since
+    1970, 0 for never.  A limit of 0 means no limit.  The properties from ``durable`` on are
+    extensions of this implementation, None if unknown: ``spilled_messages`` are only on disk,
+    ``dropped_messages`` found no room or could no longer be read, ``released_messages`` counts the
+    deliveries that consumers returned, ``deferred_messages`` are not due yet.
+    ``displaced_messages`` were removed to make room for others, ``dead_messages`` were moved to a
+    dead letter queue, ``refused_messages`` were pushes that the queue did not accept.
+    ``skipped_deliveries`` counts the messages that a slow consumer of a broadcast queue, or of a
+    push queue with ``skip_slow_consumers``, missed.  ``disk_bytes`` is the size of the unsettled
+    messages on disk.  ``put_back_limit`` is None for the default, 20, and -1 for no limit.
     """
 
     channel: str = field(metadata=text("Channel"))
@@ -187,7 +186,7 @@ class NodeInformation(Model):
 
     A server of a group with one log has a ``role`` (``leader``, ``standby``, ``claiming``), the
     number of the leader's claim (``epoch``), the last entry of the log that it has (``applied``),
-    and how many more there are (``behind``); its ``host`` is where clients reach it.
+    and the number of entries that it lacks (``behind``); its ``host`` is its address for clients.
     """
 
     id: str | None = field(default=None, metadata=text("Id"))
@@ -221,8 +220,8 @@ class ClientInformation(Model):
 class RouterInformation(Model):
     """One router; item of the answer of 651 (F60, F69).
 
-    ``method`` is a :class:`tmqp.constants.RouteMethod` when it is one of them; the original server
-    accepts and reports any other number too (F60), which is then a plain integer.
+    ``method`` is a :class:`tmqp.constants.RouteMethod` if the number is one of these; the original
+    server also accepts and reports any other number (F60), which is then a plain integer.
     """
 
     name: str = field(metadata=text("Name"))

@@ -1,4 +1,4 @@
-"""What nodes tell each other of a decision (F63), and what a server tells of itself."""
+"""The bodies about decisions between nodes (F63) and about the server itself."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["NodeDecision", "ServerInformation"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDecision(Model):
-    """A queue of another node is done with a message; the body of 641.
+    """A queue of another node has settled a message; the body of 641.
 
-    ``acknowledged`` says whether its consumer accepted it.
+    ``acknowledged`` says whether the consumer accepted it.
     """
 
     channel: str = field(metadata=text("Channel"))
@@ -24,10 +24,10 @@ class NodeDecision(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerInformation(Model):
-    """The server that answers; the answer of 703, an extension.
+    """Information about the server that answers; the answer of 703, an extension.
 
     ``time_ms`` is its clock in milliseconds since 1970, as in its other answers.  ``memory_bytes``
-    is what messages and all that clients created take of ``max_memory_bytes``.
+    is the part of ``max_memory_bytes`` that messages, and everything that clients created, take.
     """
 
     version: str = field(metadata=text("Version"))

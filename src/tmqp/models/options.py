@@ -1,12 +1,12 @@
-"""The bodies that ask for something: options of queues and channels, and bindings of routers.
+"""The bodies of requests: options of queues and channels, and bindings of routers.
 
-Options are read with the exact names (F71).  Everything in them may be missing, which means "as the
-server has it"; only UseMessageId is always there (F56, F70): the original cannot leave it out.
-Timeouts and limits that are negative mean nothing, and are refused rather than guessed at.
+Options are read with the exact names (F71).  Any option may be missing, which means that the
+server's value applies; only UseMessageId is always present (F56, F70), because the original cannot
+omit it.  Negative timeouts and limits have no meaning and are refused.
 
-*An option of a queue or a channel is declared here and nowhere else*: its names, its kind, what
-holds without it, and what it means.  The command line, the server's configuration, its engine's
-records, its stores and the documents derive from these declarations.
+*An option of a queue or a channel is declared only here*: its names, its type, its default, and its
+meaning.  The command line, the server's configuration, its engine's records, its stores and the
+documents derive from these declarations.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ __all__ = ["BindingInformation", "ChannelOptions", "QueueOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOptions(Model):
-    """ChannelQueueOptions of the specification: body of creating and updating a queue (F54, F56).
+    """ChannelQueueOptions of the specification: the body of requests to create or update a queue
+    (F54, F56).
 
-    None means "not given".  ``use_message_id`` alone is True when not given (F56).  From
-    ``message_size_limit`` (bytes) on they are extensions of this implementation.
+    None means "not given"; only ``use_message_id`` is True if not given (F56).  The options from
+    ``message_size_limit`` (in bytes) on are extensions of this implementation.
     """
 
     ignores_case: ClassVar[bool] = False
@@ -276,8 +277,8 @@ class QueueOptions(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelOptions(QueueOptions):
-    """Body of creating or updating a channel: its own options and those its queues start with
-    (F20, F50, F70).
+    """The body of requests to create or update a channel: its own options, and the initial options
+    of its queues (F20, F50, F70).
 
     The event handler's key is written as ``ChannelEventHandler``, the only name the original
     client and server know; the specification's ``EventHandler`` is read too.
@@ -370,11 +371,12 @@ class ChannelOptions(QueueOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingInformation(Model):
-    """A binding of a router: body of adding one, and item of the list of them (F60, F121).
+    """A binding of a router: the body of a request to add it, and item of the list of bindings
+    (F60, F121).
 
     ``target`` is a channel (queue binding), a direct message's target (direct), a URL (HTTP) or a
     tag filter (tag).  ``content_type`` is the queue id, or replaces the message's own content type;
-    None leaves it as it is.  The highest priority comes first (F122).
+    None keeps it.  Bindings are tried from the highest priority to the lowest (F122).
     """
 
     name: str = field(metadata=text("Name"))

@@ -1,4 +1,4 @@
-"""The bodies about what is kept of queues: offsets and cursors (an extension)."""
+"""The bodies about the kept messages of queues: offsets and cursors (an extension)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ _SEQUENCE_OR_NONE = (-1, UINT63[1])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsInformation(Model):
-    """What can be read of a queue; item of the answer of 711, and answer of 712 with code 416.
+    """The sequences of a queue that can be read; item of the answer of 711, and answer of 712 with
+    code 416.
 
-    Where nothing is kept, ``latest`` is the last sequence that was used and ``earliest`` the next.
-    ``oldest_ms`` is when the earliest message came, in milliseconds of Unix time.  ``committed`` is
-    where the cursor asked about is, -1 if there is none; ``at`` the first sequence that came at the
-    time asked about or later, ``latest`` + 1 if none; both are None when nothing was asked.
+    If no message is kept, ``latest`` is the last used sequence and ``earliest`` the next one.
+    ``oldest_ms`` is the arrival time of the earliest message, in milliseconds of Unix time.
+    ``committed`` is the position of the requested cursor, -1 if it does not exist; ``at`` is the
+    first sequence that arrived at the requested time or later, ``latest`` + 1 if there is none;
+    both are None if not requested.
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES
@@ -55,9 +57,10 @@ class OffsetsInformation(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownOffsets(Model):
-    """A queue, and how far whoever asks knows it; item of the payload of 711 with ``Wait``.
+    """A queue, and the last sequence that the client knows; item of the payload of 711 with
+    ``Wait``.
 
-    With an ``incarnation`` another queue of that name is something new.
+    With an ``incarnation``, a later queue of the same name counts as new.
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES
@@ -72,8 +75,8 @@ class KnownOffsets(Model):
 class CursorInformation(Model):
     """A named reader of a queue; answer of 713, and item of the answers of 714 and of groups.
 
-    It is done with everything up to ``sequence``; ``behind`` messages with ``behind_bytes`` are
-    kept after that (719; else None).
+    It has processed everything up to ``sequence``; ``behind`` messages with ``behind_bytes`` bytes
+    are kept after that (719; otherwise None).
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES
@@ -91,9 +94,9 @@ class CursorInformation(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOffsets(Model):
-    """How far a reader is with a queue; item of the payload of 718 and 720.
+    """The position of a reader in a queue; item of the payload of 718 and 720.
 
-    With an ``incarnation`` it must be that very queue.
+    With an ``incarnation``, the queue must be the same one.
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES
@@ -106,9 +109,9 @@ class GroupOffsets(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartInformation(Model):
-    """A part of what is kept of a queue; item of the answer of 716.
+    """A part of the kept messages of a queue; item of the answer of 716.
 
-    It has ``count`` messages with ``bytes`` from sequence ``first`` to ``last``.
+    It has ``count`` messages of ``bytes`` bytes in total, from sequence ``first`` to ``last``.
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES

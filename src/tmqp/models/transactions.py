@@ -12,11 +12,11 @@ __all__ = ["TransactionInformation"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionInformation(Model):
-    """A transaction, or an epoch that is committed; answer of 731 to 733, item of that of 735.
+    """A transaction, or a committed epoch; answer of 731 to 733, and item of the answer of 735.
 
     ``state`` is ``open``, ``committing``, ``broken`` (a push into it was refused) or ``committed``;
-    that last one has no number (``id`` is 0).  ``count`` and ``bytes`` are about the messages
-    staged or committed by this.  ``time_ms`` is when it is given up, or when it was committed, in
+    a committed epoch has no number (``id`` is 0).  ``count`` and ``bytes`` are those of the staged
+    or committed messages.  ``time_ms`` is when it will be aborted, or when it was committed, in
     milliseconds of Unix time.
     """
 

@@ -1,4 +1,4 @@
-"""What a client can ask of its server: one subject a module, all of them methods of ``Client``."""
+"""The operations of a client, one module for each subject; all are methods of ``Client``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of the client that looks into queues without taking anything (an extension)."""
+"""The client's methods that show the messages of queues without removing any (an extension)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STATES = (STATE_WAITING, STATE_DEFERRED, STATE_IN_FLIGHT)
 
 
 class Browsing(Operations):
-    """What :class:`tmqp_client.Client` can see of the messages in queues."""
+    """The methods of :class:`tmqp_client.Client` that browse queues."""
 
     def peek(
         self,
@@ -50,7 +50,7 @@ class Browsing(Operations):
         first: int = 0,
         limit: int | None = None,
     ) -> PeekedMessages:
-        """The messages in a queue at this moment, as an async iterator; none is removed.
+        """Return an async iterator over the current messages of a queue; none is removed.
 
         ::
 
@@ -59,20 +59,19 @@ class Browsing(Operations):
 
         They are ordered by sequence, and fetched in portions: messages that move meanwhile may be
         missing, and later ones may be included.  The client need not have joined; it needs the
-        right ``browse``.  Each step raises ``OperationFailed`` when the server refuses: 404, 401,
-        400 for a filter that it cannot read, 503 while it is busy; and ``BlockError`` when the
-        answer is damaged.
+        right ``browse``.  Each step raises ``OperationFailed`` if the server refuses: 404, 401, 400
+        for an invalid filter, 503 while it is busy; and ``BlockError`` if the answer is damaged.
 
         :param states: only messages that are ``waiting``, ``deferred`` or ``in-flight``; all if
             empty.
         :param message_id: only messages with this id.
         :param filter: only messages that this filter accepts, such as ``kind=order; region=eu*``.
-            Servers that do not know filters here show all.
+            Servers without this feature return all messages.
         :param filter_language: ``headers`` (as above, the default), ``prefix`` (the payload begins
             so), ``sql92`` or ``sql92-converting``, such as ``price > 3 AND kind = 'order'``.
-        :param first: from this sequence on.
-        :param limit: messages in a portion; as many as the server shows if None.
-        :raises LocalProtocolError: for another state, or a language without a filter.
+        :param first: the first sequence.
+        :param limit: the number of messages in a portion; the server chooses it if None.
+        :raises LocalProtocolError: for an unknown state, or a language without a filter.
         """
         wanted = tuple(states)
         for state in wanted:
@@ -112,7 +111,7 @@ class Browsing(Operations):
 class PeekedMessages:
     """The messages in a queue, as an async iterator; see ``Client.peek``."""
 
-    # No generator: a loop that is left early would have to close it.
+    # Not a generator, because a loop that is left early would have to close it.
 
     def __init__(
         self,

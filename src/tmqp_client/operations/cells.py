@@ -1,4 +1,4 @@
-"""The part of the client about cells: counters and values with a time to live (an extension)."""
+"""The client's methods about cells: counters and values with a time to live (an extension)."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class CellContents:
 class Cells(Operations):
     """Counters and values with a time to live; ``client.cells``.
 
-    A *space*, a name like that of a channel, and a *key*, text or bytes, identify a cell.  It ends
-    for all clients as soon as its time is over, and exists in the server's memory only.  A limit of
-    five calls a minute for each user, with one request to the server::
+    A *space*, a name like that of a channel, and a *key*, text or bytes, identify a cell.  It is
+    removed, for all clients, as soon as its time is over, and exists only in the server's memory.
+    A limit of five calls a minute for each user, with one request to the server::
 
         async def may_call(client, user):
             left = await client.cells.subtract("calls", user, initial=5, ttl_s=60)
@@ -126,7 +126,7 @@ class Cells(Operations):
     async def read(
         self, space: str, key: str | bytes, *, timeout_s: float | None = None
     ) -> CellContents | None:
-        """The contents of a cell; None if it does not exist."""
+        """Return the contents of a cell; None if it does not exist."""
         request = _request(OP_READ_CELL, "read cell", space, _about(key))
         answer = await self._ask(request, timeout_s, RESULT_NOT_FOUND)
         return None if answer is None else _contents(answer)
@@ -134,21 +134,21 @@ class Cells(Operations):
     async def describe(
         self, space: str, key: str | bytes, *, timeout_s: float | None = None
     ) -> CellInformation | None:
-        """A cell with its numbers of reads and writes; None if it does not exist."""
+        """Return a cell with its numbers of reads and writes; None if it does not exist."""
         request = _request(OP_DESCRIBE_CELL, "describe cell", space, _about(key))
         answer = await self._ask(request, timeout_s, RESULT_NOT_FOUND)
         return None if answer is None else models.CellInformation.from_json(answer.payload)
 
     def listed(self, space: str, *, limit: int | None = None) -> ListedCells:
-        """The cells of a space, in the order of their creation, as an async iterator.
+        """Return an async iterator over the cells of a space, in the order of their creation.
 
         ::
 
             async for cell in client.cells.listed("calls"):
                 print(cell.key, cell.count)
 
-        They are fetched in portions of *limit*, or as the server chooses; cells that are created or
-        end meanwhile may be missing.
+        The client fetches them in portions of *limit*, or as many as the server chooses; cells that
+        are created or removed meanwhile may be missing.
         """
         return ListedCells(self, space, limit)
 
@@ -187,7 +187,7 @@ class Cells(Operations):
         ttl_s: float | None = None,
         timeout_s: float | None = None,
     ) -> int:
-        """Add to a counter; returns the sum.
+        """Add to a counter; return the sum.
 
         Raises ``OperationFailed``: 404 if there is no counter, 406 if the sum is more than 2**64-1.
 

@@ -17,7 +17,7 @@ __all__ = ["Channels"]
 
 
 class Channels(Operations):
-    """What :class:`tmqp_client.Client` can do with channels and queues."""
+    """The methods of :class:`tmqp_client.Client` about channels and queues."""
 
     async def create_channel(
         self,
@@ -27,13 +27,13 @@ class Channels(Operations):
         exist_ok: bool = True,
         timeout_s: float | None = None,
     ) -> bool:
-        """Create a channel; return False if it was there already.
+        """Create a channel; return False if it already existed.
 
-        The original server does not answer at all when the channel exists (F50): there this times
+        The original server does not answer if the channel exists (F50): with it, this call times
         out.
 
-        :raises OperationFailed: when the server refuses; with 481 for one that exists if not
-            ``exist_ok``.
+        :raises OperationFailed: if the server refuses; with 481 for an existing channel unless
+            ``exist_ok`` is set.
         """
         return await self._create(
             requests.create_channel(name, options), exist_ok=exist_ok, timeout_s=timeout_s
@@ -60,15 +60,16 @@ class Channels(Operations):
         exist_ok: bool = True,
         timeout_s: float | None = None,
     ) -> bool:
-        """Create a queue, and its channel if that is missing; return False if it existed already.
+        """Create a queue, and its channel if that is missing; return False if the queue already
+        existed.
 
         :param options: sent as the JSON body, which the original server applies only if it also
             creates the channel (F54); options with their own argument here always apply.
-        :param status: a :class:`tmqp.QueueStatus` or its word, ``round-robin`` for one.
-        :param delivery_handler: the name of one that the server knows.
-        :param headers: more headers, for the server's delivery handlers.
-        :raises OperationFailed: when the server refuses; with 481 for one that exists if not
-            ``exist_ok``.
+        :param status: a :class:`tmqp.QueueStatus` or its word, such as ``round-robin``.
+        :param delivery_handler: the name of a delivery handler of the server.
+        :param headers: further headers, for the server's delivery handlers.
+        :raises OperationFailed: if the server refuses; with 481 for an existing queue unless
+            ``exist_ok`` is set.
         """
         request = requests.create_queue(
             channel, queue_id, options, status, tag, delivery_handler, wait_for_acknowledge, headers
@@ -103,7 +104,7 @@ class Channels(Operations):
 
         :meth:`consume` joins automatically; if you join before, messages that arrive meanwhile are
         kept for later consumers, within limits.  Joining twice is not an error: the last filter and
-        credit count, other terms stay unless given.  After a reconnection the client joins the
+        credit apply, other terms change only if given.  After a reconnection the client joins the
         channel with the same filter and terms, and the credit granted last.  Other servers ignore
         filters and terms.
 
@@ -113,19 +114,18 @@ class Channels(Operations):
             so), ``sql92`` or ``sql92-converting``, such as ``price > 3 AND kind = 'order'``.
         :param window: how many messages may be unanswered at a time; -1 for no limit.
         :param credit: how many messages may be sent until the next :meth:`grant`; -1 for no limit.
-        :param ack_timeout_s: how long this client may take to answer; 0 for the queue's time,
-            infinite for as long as it stays.
+        :param ack_timeout_s: how many seconds this client may take to answer; 0 for the queue's
+            timeout, infinity for no timeout.
         :param returns: what happens to unanswered messages when this client leaves or disconnects:
             they stay in flight until their ``timeout``, or go back at once to the ``front`` or the
             ``end`` of their queue.
         :param priority: 0..127; if messages go to one consumer each, the highest are served first.
-        :param exclusive: if messages go to one consumer each, this one gets all of them while it
-            has joined; of several exclusive consumers, the first with the highest priority, and the
-            next one when that leaves.
+        :param exclusive: if messages go to one consumer each, this one gets all of them as long as
+            it has joined.  Of several exclusive consumers, the first one with the highest priority
+            gets them; when it leaves, the next one.
         :param tells_lapsed: let the server notify this client from now on, for all channels, when
             an unanswered message is no longer in flight to it: see :attr:`Message.lapsed`.
-        :raises OperationFailed: when the server refuses: 400 for a filter that it cannot read, 404,
-            401, 482.
+        :raises OperationFailed: if the server refuses: 400 for an invalid filter, 404, 401, 482.
         """
         terms = terms_headers(
             window, credit, ack_timeout_s, returns, priority, exclusive, tells_lapsed

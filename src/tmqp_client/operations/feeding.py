@@ -1,4 +1,4 @@
-"""The part of the client that lets queues feed other queues (an extension)."""
+"""The client's methods about feeds, which copy messages into other queues (an extension)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["Feeding"]
 
 
 class Feeding(Operations):
-    """What :class:`tmqp_client.Client` can do about feeds: queues whose messages are copied into
-    other queues.
+    """The methods of :class:`tmqp_client.Client` about feeds, which copy the messages of a queue
+    into another one.
 
-    Every method raises ``OperationFailed`` when the server refuses: 404 when a queue or feed is
-    missing, 401 without the right ``feed`` on both queues, 503 when it could not be written down.
+    Every method raises ``OperationFailed`` if the server refuses: 404 if a queue or feed is
+    missing, 401 without the right ``feed`` for both queues, 503 if the change could not be saved.
     """
 
     async def add_feed(
@@ -49,10 +49,11 @@ class Feeding(Operations):
             await client.create_queue("billing", 1, status="round-robin")
             await client.add_feed("orders", 1, "billing", 1)
 
-        Raises ``OperationFailed``: 481 when the feed already exists, 406 when messages would come
-        back to a queue that they have left, 482 when there are too many.
+        Raises ``OperationFailed``: 481 if the feed already exists, 406 if it would close a loop of
+        feeds, 482 if there are too many.
 
-        :param filter: copy only messages that pass; in the language ``headers`` if none is given.
+        :param filter: copy only messages that pass it; in the language ``headers`` if none is
+            given.
         :raises LocalProtocolError: for a language without a filter.
         """
         place = _place(queue_id, target, target_queue)
@@ -77,7 +78,8 @@ class Feeding(Operations):
     async def feeds(
         self, channel: str, queue_id: int | None = None, *, timeout_s: float | None = None
     ) -> list[FeedInformation]:
-        """The feeds of a queue, or of all queues of a channel, in the order of adding."""
+        """Return the feeds of a queue, or of all queues of a channel, in the order in which they
+        were added."""
         headers: tuple[tuple[str, str], ...] = ()
         if queue_id is not None:
             headers = ((HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),)

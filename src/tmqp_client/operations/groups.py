@@ -1,4 +1,4 @@
-"""The part of the client that reads many queues under one name (an extension)."""
+"""The client's methods about groups: reading many queues under one name (an extension)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ __all__ = ["Groups"]
 
 
 class Groups(Reading):
-    """What :class:`tmqp_client.Client` can do with groups: the cursors of one name, together.
+    """The methods of :class:`tmqp_client.Client` about groups.  A group consists of all cursors
+    with one name.
 
-    A group is there as long as one of its cursors is.  In a queue with ``retain_for_readers`` all
-    that is behind a cursor is kept.  A queue that has gone, or is another one than the
-    ``incarnation`` says, is missing in an answer and changes nothing for the others.
+    A group exists as long as one of its cursors does.  A queue with ``retain_for_readers`` keeps
+    all messages after its slowest cursor.  Answers omit queues that no longer exist or whose
+    ``incarnation`` differs; the other queues are not affected.
     """
 
     async def open_group(
@@ -48,15 +49,16 @@ class Groups(Reading):
         timestamp_ms: int | None = None,
         timeout_s: float | None = None,
     ) -> list[CursorInformation]:
-        """Have a named reader begin in many queues at once; where it is already it stays.
+        """Create the cursors of a named reader in many queues; existing cursors keep their
+        positions.
 
         :param channel_filter: ``*``, a name, ``x*``, ``*x`` or ``*x*`` (F53).
         :param queue_id: only queues with this id.
-        :param start: at the ``earliest`` that is kept, or behind the ``latest``.
-        :param timestamp_ms: Unix time, in place of ``start``: with the first that came then or
-            later.
-        :returns: where it is in each; all is pinned and safe on the disk.
-        :raises OperationFailed: when the server refuses: 482, 503.
+        :param start: begin at the ``earliest`` kept message, or after the ``latest``.
+        :param timestamp_ms: a Unix time, instead of ``start``: begin at the first message of that
+            time or later.
+        :returns: the position in each queue; all positions are on disk.
+        :raises OperationFailed: if the server refuses: 482, 503.
         """
         headers = [(HEADER_CURSOR, cursor), *_of_queues(queue_id), *_beginning(start, timestamp_ms)]
         return await self._group(OP_OPEN_GROUP, "open group", channel_filter, headers, timeout_s)
@@ -72,8 +74,8 @@ class Groups(Reading):
 
         A cursor never moves back.  When this returns, all positions are on the server's disk.
 
-        :raises OperationFailed: when the server refuses, and has changed nothing: 404 when none of
-            the queues exists, 416 for a sequence that was not used yet, 482, 503.
+        :raises OperationFailed: if the server refuses, without any change: 404 if none of the
+            queues exists, 416 for a sequence that does not exist yet, 482, 503.
         """
         payload = _places(offsets)
         headers = [(HEADER_CURSOR, cursor)]
@@ -89,9 +91,9 @@ class Groups(Reading):
         *,
         timeout_s: float | None = None,
     ) -> list[CursorInformation]:
-        """The named readers of many queues, with their lag ``behind``.
+        """Return the named readers of many queues, with their lag ``behind``.
 
-        :param cursor: only those with this name.
+        :param cursor: only readers with this name.
         :raises OperationFailed: when the server refuses: 482, 503.
         """
         headers = _of_queues(queue_id)
@@ -110,14 +112,14 @@ class Groups(Reading):
         timestamp_ms: int | None = None,
         timeout_s: float | None = None,
     ) -> list[CursorInformation]:
-        """Move a reader to any position, also back, in the queues where it has a cursor.
+        """Move a reader to any position, forward or back, in the queues where it has a cursor.
 
-        Either to ``offsets``, or in all queues that pass the filter to ``start`` or to a time, as
-        in :meth:`open_group`.  It cannot be moved before the earliest kept message: the answer has
-        its position.
+        The position is either ``offsets``, or in all queues that pass the filter ``start`` or a
+        time, as in :meth:`open_group`.  A reader cannot be moved before the earliest kept message:
+        the answer has its actual position.
 
-        :raises OperationFailed: when the server refuses, and has changed nothing: 404 when it has
-            no cursor, 416 for a sequence that was not used yet, 482, 503.
+        :raises OperationFailed: if the server refuses, without any change: 404 if the reader has no
+            cursor, 416 for a sequence that does not exist yet, 482, 503.
         """
         payload = _places(offsets)
         headers = [(HEADER_CURSOR, cursor)]
@@ -138,9 +140,9 @@ class Groups(Reading):
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Have a named reader forgotten in all queues that pass the filter.
+        """Remove a named reader from all queues that pass the filter.
 
-        :raises OperationFailed: when the server refuses: 404 when it is nowhere, 482, 503.
+        :raises OperationFailed: if the server refuses: 404 if no queue has it, 482, 503.
         """
         headers = ((HEADER_CURSOR, cursor), *_of_queues(queue_id))
         request = Request(OP_DROP_GROUP, "drop group", channel_filter, headers)

@@ -1,4 +1,4 @@
-"""The part of the client that looks at channels, queues and clients, and changes options."""
+"""The client's methods that show channels, queues and clients, and change options."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ __all__ = ["Managing"]
 
 
 class Managing(Operations):
-    """What :class:`tmqp_client.Client` can see and change; a server may keep it to administrators.
+    """The methods of :class:`tmqp_client.Client` for administration; a server may restrict them to
+    administrators.
 
-    Every method raises ``OperationFailed`` when the server refuses (401), or does not have what is
-    asked for (404), and ``ModelError`` when its answer cannot be read.
+    Every method raises ``OperationFailed`` if the server refuses (401) or the channel, queue or
+    client does not exist (404), and ``ModelError`` if the server's answer is invalid.
     """
 
     async def channels(
         self, filter: str = "", *, timeout_s: float | None = None
     ) -> list[ChannelInformation]:
-        """The channels this client may see (F52).
+        """Return the channels that this client may see (F52).
 
-        :param filter: ``x*`` for those whose name begins so, ``*x`` for those that end so, ``*x*``
-            for those that contain it, else a name; all if empty (F53).
+        :param filter: ``x*`` for names that begin with x, ``*x`` for names that end with it,
+            ``*x*`` for names that contain it, otherwise a name; all if empty (F53).
         """
         headers = ((HeaderName.CHANNEL_NAME.value, filter),) if filter else ()
         request = Request(OP_CHANNEL_LIST, "list channels", "", headers)
@@ -56,28 +57,28 @@ class Managing(Operations):
     async def channel_information(
         self, channel: str, *, timeout_s: float | None = None
     ) -> ChannelInformation:
-        """A channel: its queues, its options, how many clients have joined (F52)."""
+        """Return a channel: its queues, its options, and how many clients have joined (F52)."""
         request = Request(OP_CHANNEL_INFORMATION, "look at channel", check_channel(channel))
         return models.ChannelInformation.from_json(await self._answer(request, timeout_s))
 
     async def channel_consumers(
         self, channel: str, *, timeout_s: float | None = None
     ) -> list[ClientInformation]:
-        """The clients that have joined a channel, and since when (F52)."""
+        """Return the clients that have joined a channel, and since when (F52)."""
         request = Request(OP_CHANNEL_CONSUMERS, "list consumers of", check_channel(channel))
         return await self._list(models.ClientInformation, request, timeout_s)
 
     async def queues(
         self, channel: str, *, timeout_s: float | None = None
     ) -> list[QueueInformation]:
-        """The queues of a channel, each as :meth:`queue_information`."""
+        """Return the queues of a channel, each as :meth:`queue_information` does."""
         request = Request(OP_QUEUE_LIST, "list queues of", check_channel(channel))
         return await self._list(models.QueueInformation, request, timeout_s)
 
     async def queue_information(
         self, channel: str, queue_id: int, *, timeout_s: float | None = None
     ) -> QueueInformation:
-        """A queue: its options, what waits in it, what went through it (F57)."""
+        """Return a queue: its options, its waiting messages, and its counters (F57)."""
         body = check_queue_id(queue_id).to_bytes(2, "little")
         request = Request(
             OP_QUEUE_INFORMATION, "look at queue", check_channel(channel), (), body, queue_id
@@ -89,8 +90,8 @@ class Managing(Operations):
     ) -> None:
         """Change a channel's options; those that are None stay as they are (F20).
 
-        Options of queues are for queues created from now on.  An empty ``authenticator`` or
-        ``event_handler`` takes the channel's away, and an empty ``allowed_queues`` allows all.
+        Options of queues apply to queues that are created later.  An empty ``authenticator`` or
+        ``event_handler`` removes that of the channel, and an empty ``allowed_queues`` allows all.
         """
         request = Request(
             OP_UPDATE_CHANNEL, "update channel", check_channel(channel), (), options.to_json()
@@ -118,9 +119,10 @@ class Managing(Operations):
         messages: bool = True,
         timeout_s: float | None = None,
     ) -> None:
-        """Remove what waits in a queue: messages of high priority, the others, or both (F58).
+        """Remove the waiting messages of a queue: those of high priority, the others, or both
+        (F58).
 
-        :raises LocalProtocolError: for neither.
+        :raises LocalProtocolError: if neither is chosen.
         """
         headers = [(HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id)))]
         if not high_priority and not messages:
@@ -137,6 +139,6 @@ class Managing(Operations):
     async def clients(
         self, type: str = "", *, timeout_s: float | None = None
     ) -> list[ClientInformation]:
-        """The clients of the server, all or those of a type (F59)."""
+        """Return the clients of the server, all or those of one type (F59)."""
         request = Request(OP_CLIENT_LIST, "list clients", type)
         return await self._list(models.ClientInformation, request, timeout_s)

@@ -44,7 +44,7 @@ _BATCH_IN_FLIGHT: Final = 1_000
 
 
 class Messages(Operations):
-    """What :class:`tmqp_client.Client` can do with the messages of queues."""
+    """The methods of :class:`tmqp_client.Client` about messages of queues."""
 
     def __init__(self, port: Port) -> None:
         super().__init__(port)
@@ -123,9 +123,11 @@ class Messages(Operations):
         message_id: str | None = None,
         timeout_s: float | None = None,
     ) -> Pushed:
-        """Push a message as :meth:`push` does, and return how many consumers it went to at once.
+        """Push a message as :meth:`push` does; return to how many consumers it was sent
+        immediately.
 
-        That is 0 when it waits for one, and None when the server does not count.
+        The result is 0 if the message waits for a consumer, and None if the server does not report
+        it.
         """
         data = payload_bytes(payload)
         pairs = list(to_pairs(with_parts(payload, headers)))
@@ -159,8 +161,8 @@ class Messages(Operations):
         """Push many messages, in order, with up to ``in_flight`` of them unacknowledged; return
         when all are acknowledged.
 
-        :param wait: as :meth:`push`; without it this returns when all are sent.
-        :param timeout_s: for each message, as is ``room_s``.
+        :param wait: as in :meth:`push`; if False, return when all are sent.
+        :param timeout_s: for each message; so is ``room_s``.
         :raises BatchFailed: when one or more were not confirmed: refused, timed out, or the
             connection was lost; see its report.  The other messages were sent.
         """
@@ -233,9 +235,9 @@ class Messages(Operations):
     ) -> bool:
         """Remove a deferred message that is not due yet, by the id that :meth:`push` returned.
 
-        :return: whether it was there; False when it is due, was cancelled before, or never came.
-            All messages with this id are removed: a push that was repeated may have come twice.
-        :raises OperationFailed: when the server refuses (401), or could not write it down (503).
+        :return: whether it was removed; False if it is due, was cancelled before, or never arrived.
+            All messages with this id are removed: a repeated push may have arrived twice.
+        :raises OperationFailed: if the server refuses (401), or could not save the removal (503).
         """
         headers = (
             (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
@@ -251,8 +253,8 @@ class Messages(Operations):
     ) -> bool:
         """Remove a waiting message from a queue, by its id, at any position.
 
-        For deferred messages, use :meth:`cancel_message`.  Of several with this id the first is
-        removed.
+        For deferred messages, use :meth:`cancel_message`.  Of several messages with this id, the
+        first one is removed.
 
         :return: whether it was removed; False when it is in flight, was consumed, or never existed.
         :raises OperationFailed: when the server refuses (401, or 403 where only the channel's owner
@@ -269,7 +271,7 @@ class Messages(Operations):
         return await self._was_there(request, timeout_s)
 
     async def _was_there(self, request: Request, timeout_s: float | None) -> bool:
-        """Ask; False when the server says that it is not there."""
+        """Send the request; return False if the server answers that the message does not exist."""
         try:
             await self._session.ask(request, timeout_s)
         except OperationFailed as error:
@@ -279,7 +281,7 @@ class Messages(Operations):
         return True
 
     async def ping(self, *, timeout_s: float | None = None) -> float:
-        """Send a ping; return the seconds until its pong came (F37)."""
+        """Send a ping; return the seconds until the pong arrived (F37)."""
         pending = await self._session.ping(timeout_s)
         return pending.settled_at - pending.asked_at
 
@@ -300,7 +302,7 @@ class Messages(Operations):
         credit: int | None = None,
         tells_lapsed: bool = False,
     ) -> Consumer:
-        """Messages of a queue, or of all queues of a channel, as an async iterator; see
+        """Return the messages of a queue, or of all queues of a channel, as an async iterator; see
         :class:`Consumer`.
 
         :param acknowledge: ``auto`` acknowledges a message when the loop takes the next one or its
@@ -313,12 +315,13 @@ class Messages(Operations):
             terms of the channel, see :meth:`Client.join`.
         :param ack_timeout_s: how long this client may take to answer.
         :param returns: what happens to unanswered messages when the consumer is closed.
-        :param priority: 0..127; where a message goes to one consumer, the highest are first.
+        :param priority: 0..127; if messages go to one consumer each, the highest are served first.
         :param exclusive: if messages go to one consumer each, this client gets all of them.
         :param credit: how many messages may be sent until the next :meth:`grant`.
-        :param tells_lapsed: see :attr:`Message.lapsed`; what lapses before the program has taken
-            it is not handed out.
-        :raises LocalProtocolError: for another ``acknowledge``, or terms that make no sense.
+        :param tells_lapsed: see :attr:`Message.lapsed`; messages that lapse before the program has
+            read them are dropped.
+        :raises LocalProtocolError: for another value of ``acknowledge``, or terms that are out of
+            range.
         """
         wanted = None
         if filter is not None or filter_language is not None:
@@ -331,12 +334,12 @@ class Messages(Operations):
     def temporary_queue(
         self, prefix: str = "temporary", *, acknowledge: AcknowledgeMode = "auto"
     ) -> TemporaryQueue:
-        """A queue for this client only, with a new name, to be used with ``async with``; see
+        """Return a queue for this client only, with a new name, for ``async with``; see
         :class:`TemporaryQueue`.
 
         It needs the rights to create, join and remove channels whose names begin with the prefix.
 
-        :param prefix: what the channel's name begins with.
+        :param prefix: the beginning of the channel's name.
         :param acknowledge: as in :meth:`consume`.
         :raises LocalProtocolError: for a prefix that no channel's name can begin with.
         """
@@ -354,7 +357,7 @@ class Messages(Operations):
         info: bool = False,
         timeout_s: float | None = None,
     ) -> Pull:
-        """Up to ``count`` messages of a pull queue, as an async iterator; see :class:`Pull`.
+        """Return up to ``count`` messages of a pull queue, as an async iterator; see :class:`Pull`.
 
         Join the channel first (F105).
 
@@ -365,7 +368,7 @@ class Messages(Operations):
             message.
         :param timeout_s: seconds without a message after which the pull fails;
             ``pull_timeout_s`` of the limits if None.
-        :raises LocalProtocolError: for arguments that make no sense.
+        :raises LocalProtocolError: if an argument is out of range.
         """
         request = PullRequest(channel, queue_id, count, order, clear, info)
         return Pull(
@@ -375,10 +378,10 @@ class Messages(Operations):
     async def read_cache(
         self, channel: str, queue_id: int, *, timeout_s: float | None = None
     ) -> bytes | None:
-        """The payload of a cache queue's message; None when it is empty (F112).
+        """Return the payload of a cache queue's message; None if the queue is empty (F112).
 
-        :raises PullRefused: when the queue is not a cache queue, or does not exist.
-        :raises OperationFailed: with 401 when the channel was not joined.
+        :raises PullRefused: if the queue is not a cache queue, or does not exist.
+        :raises OperationFailed: with 401 if the client has not joined the channel.
         """
         request = PullRequest(channel, queue_id)
         try:
@@ -391,12 +394,13 @@ class Messages(Operations):
         return pending.answer.payload
 
     def unclaimed(self) -> Unclaimed:
-        """Messages that no other code of the program receives, as an async iterator of events.
+        """Return the messages that no other code of the program receives, as an async iterator of
+        events.
 
-        Direct messages and events without an open iterator, messages of routers and of user types,
-        refusals of messages that no call waited for.  It holds ``unclaimed_messages`` and
-        ``unclaimed_bytes`` of them; when it is full, further ones are dropped and counted
-        (:meth:`statistics`).
+        These are direct messages and events without an open iterator, messages of routers and of
+        user types, and refusals of messages that no call waited for.  The client keeps up to
+        ``unclaimed_messages`` and ``unclaimed_bytes`` of them; when it is full, further ones are
+        dropped and counted (:meth:`statistics`).
         """
         if self._unclaimed is None:
             self._unclaimed = Unclaimed(self._port)

@@ -1,4 +1,4 @@
-"""The part of the client that is about the server and its cluster's nodes (F59, F69)."""
+"""The client's methods about the server and the nodes of its cluster (F59, F69)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ __all__ = ["Nodes"]
 
 
 class Nodes(Operations):
-    """What :class:`tmqp_client.Client` can ask about nodes, and ask of the server."""
+    """The methods of :class:`tmqp_client.Client` about the server and its nodes."""
 
     async def server_information(self, *, timeout_s: float | None = None) -> ServerInformation:
-        """The server itself: its version, its clock, its clients and its memory (an extension).
+        """Return information about the server: its version, clock, clients and memory (an
+        extension).
 
-        :raises OperationFailed: with 401 when the server does not allow to ask; with 400 by a
-            server that does not know the operation.
-        :raises ModelError: when the answer cannot be read.
+        :raises OperationFailed: with 401 without the right; with 400 from a server that does not
+            know the operation.
+        :raises ModelError: if the server's answer is invalid.
         """
         request = Request(OP_DESCRIBE_SERVER, "describe the server", "")
         return models.ServerInformation.from_json(await self._answer(request, timeout_s))
@@ -36,17 +37,18 @@ class Nodes(Operations):
         The server answers at once; later it disconnects its clients, including this one.
 
         :param stop: end its process afterwards.
-        :raises OperationFailed: with 401 when the server does not allow it; with 400 by a server
-            that does not know the operation.
+        :raises OperationFailed: with 401 without the right; with 400 from a server that does not
+            know the operation.
         """
         headers = ((HEADER_STOP, HEADER_VALUE_YES),) if stop else ()
         await self._answer(Request(OP_DRAIN, "drain the server", "", headers), timeout_s)
 
     async def nodes(self, *, timeout_s: float | None = None) -> list[NodeInformation]:
-        """The other nodes of the server's cluster: its masters, then the slaves connected to it.
+        """Return the other nodes of the server's cluster: its masters, then the slaves connected to
+        it.
 
-        :raises OperationFailed: with 401 when the server does not allow to ask.
-        :raises ModelError: when the answer cannot be read.
+        :raises OperationFailed: with 401 without the right.
+        :raises ModelError: if the server's answer is invalid.
         """
         return await self._list(
             models.NodeInformation, Request(OP_INSTANCE_LIST, "list nodes", ""), timeout_s

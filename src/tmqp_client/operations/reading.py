@@ -1,4 +1,4 @@
-"""The part of the client that reads what a server keeps of its queues (an extension)."""
+"""The client's methods that read the kept messages of queues (an extension)."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ __all__ = ["KeptMessages", "Reading", "number_text"]
 
 
 class Reading(Operations):
-    """What :class:`tmqp_client.Client` can read of what is kept.
+    """The methods of :class:`tmqp_client.Client` that read kept messages.
 
-    Sequences rise within a queue, with gaps.  An ``incarnation``, from :meth:`offsets` or a cursor,
-    makes sure that it is still that very queue: else the server answers 409.  A server without a
-    data directory answers 501, one that does not know these operations 400 or not at all.
+    Sequences increase within a queue, with gaps.  With an ``incarnation``, from :meth:`offsets` or
+    a cursor, the server answers 409 if the queue was removed and created again.  A server without a
+    data directory answers 501; one that does not know these operations answers 400 or not at all.
     """
 
     async def offsets(
@@ -63,7 +63,7 @@ class Reading(Operations):
         known: Iterable[OffsetsInformation] = (),
         timeout_s: float | None = None,
     ) -> list[OffsetsInformation]:
-        """The available sequences of many queues, in one round trip.
+        """Return the available sequences of many queues, in one round trip.
 
         :param channel_filter: ``*``, a name, ``x*``, ``*x`` or ``*x*`` (F53).
         :param queue_id: only queues with this id.
@@ -73,7 +73,7 @@ class Reading(Operations):
             ``max_read_wait_ms``), until there are messages beyond ``known``, or a queue is created
             or removed.
         :param known: an earlier answer, or a part of it.
-        :param timeout_s: by default the usual one plus ``wait_ms``.
+        :param timeout_s: by default ``response_timeout_s`` of the limits plus ``wait_ms``.
         :raises OperationFailed: when the server refuses: 482 for too many queues, 503.
         :raises ModelError: when the answer cannot be read.
         """
@@ -137,10 +137,10 @@ class Reading(Operations):
         incarnation: str = "",
         timeout_s: float | None = None,
     ) -> list[KeptEntry]:
-        """Read what is known of the messages from ``first`` to ``last``, but not these themselves.
+        """Read the index entries of the messages from ``first`` to ``last``, without the messages.
 
-        Their times, sizes and numbers of deliveries: 56 bytes each come, whatever they hold.
-        Arguments, bounds and errors as in :meth:`read_range`.
+        An entry has the time, the sizes and the number of deliveries; it takes 56 bytes, whatever
+        the size of its message.  Arguments, limits and errors are as in :meth:`read_range`.
         """
         headers = self._bounded(queue_id, incarnation, first, last, limit, max_bytes)
         word = "read the index of"
@@ -174,9 +174,10 @@ class Reading(Operations):
     ) -> list[PartInformation]:
         """Split the kept messages from ``first`` to ``last`` into parts, without reading them.
 
-        :param first: as in :meth:`read_range`, and ``last``, ``incarnation`` and errors as well.
-        :param max_bytes: of one part, unless its only message is larger; any number if None.
-        :param limit: messages of one part; any number if None.
+        :param first: as in :meth:`read_range`; so are ``last``, ``incarnation`` and the errors.
+        :param max_bytes: the largest size of one part, unless its only message is larger; None for
+            no limit.
+        :param limit: the most messages of one part; None for no limit.
         :returns: consecutive parts; the server has a limit, so continue after the last one if
             ``last`` is not reached.
         """
@@ -242,8 +243,8 @@ class Reading(Operations):
 
         A cursor never moves back.  When this returns, the position is on the server's disk.
 
-        :raises OperationFailed: when the server refuses: 404, 409, 416 for a sequence that was not
-            used yet, 482, 503.
+        :raises OperationFailed: when the server refuses: 404, 409, 416 for a sequence that does not
+            exist yet, 482, 503.
         """
         headers = _of_queue(queue_id, incarnation)
         headers += [
@@ -266,7 +267,7 @@ class Reading(Operations):
         incarnation: str = "",
         timeout_s: float | None = None,
     ) -> list[CursorInformation]:
-        """The named readers of a queue.
+        """Return the named readers of a queue.
 
         :raises OperationFailed: when the server refuses: 404, 409.
         :raises ModelError: when the answer cannot be read.
@@ -304,7 +305,8 @@ class Reading(Operations):
         poll_s: float = 1.0,
         limit: int | None = None,
     ) -> KeptMessages:
-        """Read on from the position of a named reader, and commit what the loop has processed.
+        """Read from the position of a named reader, and commit the messages that the loop has
+        processed.
 
         ::
 
@@ -318,7 +320,7 @@ class Reading(Operations):
         :param start: where a new reader begins, as in :meth:`open_cursor`.
         :param follow: wait for further messages, polling every ``poll_s`` seconds; otherwise end
             when all are read.
-        :param limit: messages in a portion.
+        :param limit: the number of messages in a portion.
         """
         return KeptMessages(self, channel, queue_id, cursor, start, follow, poll_s, limit)
 
@@ -326,7 +328,7 @@ class Reading(Operations):
 class KeptMessages:
     """The kept messages after a cursor, as an async iterator; see ``Client.read_from``."""
 
-    # No generator: a loop that is left early would have to close it.
+    # Not a generator, because a loop that is left early would have to close it.
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The part of the client that manages routers and publishes to them (F60, F120-F123)."""
+"""The client's methods that manage routers and publish to them (F60, F120-F123)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Routers"]
 
 
 class Routers(Operations):
-    """What :class:`tmqp_client.Client` can do with routers."""
+    """The methods of :class:`tmqp_client.Client` about routers."""
 
     async def create_router(
         self,
@@ -39,7 +39,7 @@ class Routers(Operations):
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Create a router; an existing one is not changed, whatever its method (F60).
+        """Create a router; an existing one is not changed, even if its method differs (F60).
 
         :raises OperationFailed: when the server refuses: 400, 482.
         """
@@ -48,17 +48,18 @@ class Routers(Operations):
         await self._session.ask(request, timeout_s)
 
     async def remove_router(self, name: str, *, timeout_s: float | None = None) -> None:
-        """Remove a router with its bindings, if it is there."""
+        """Remove a router with its bindings, if it exists."""
         request = Request(OP_REMOVE_ROUTER, "remove router", check_channel(name))
         await self._session.ask(request, timeout_s)
 
     async def set_router_enabled(
         self, name: str, enabled: bool, *, timeout_s: float | None = None
     ) -> None:
-        """Let a router work, or have it answer as if it were not there (an extension).
+        """Enable a router, or disable it: a disabled router answers as if it did not exist (an
+        extension).
 
-        :raises OperationFailed: with 404 when there is no such router; 400 by a server that does
-            not know the operation.
+        :raises OperationFailed: with 404 if the router does not exist; with 400 from a server that
+            does not know the operation.
         """
         headers = ((HEADER_ROUTER_ENABLED, "1" if enabled else "0"),)
         request = Request(
@@ -67,7 +68,7 @@ class Routers(Operations):
         await self._session.ask(request, timeout_s)
 
     async def routers(self, *, timeout_s: float | None = None) -> list[RouterInformation]:
-        """All routers.
+        """Return all routers.
 
         :raises ModelError: when the answer cannot be read.
         """
@@ -91,7 +92,7 @@ class Routers(Operations):
     async def remove_binding(
         self, router: str, binding: str, *, timeout_s: float | None = None
     ) -> None:
-        """Remove the binding of this name.
+        """Remove the binding with this name.
 
         :raises OperationFailed: with 404 when it does not exist.
         """
@@ -102,7 +103,7 @@ class Routers(Operations):
     async def bindings(
         self, router: str, *, timeout_s: float | None = None
     ) -> list[BindingInformation]:
-        """The bindings of a router, the highest priority first (F122).
+        """Return the bindings of a router, the highest priority first (F122).
 
         :raises OperationFailed: with 404 when there is no such router.
         :raises ModelError: when the answer cannot be read.
@@ -127,9 +128,9 @@ class Routers(Operations):
         :param content_type: any number; the queue, if a queue binding does not name one.
         :param wait: return after the acknowledgement: from the router when the message has reached
             a receiver, or from a receiver if a binding requests it.
-        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
-        :return: its id; empty when it was dropped (``when_full``).
-        :raises NegativeAcknowledge: when it reached no receiver (``no-consumers``), or was refused.
+        :param nowait: raise :class:`WouldBlock` if it cannot be queued immediately.
+        :return: its id; empty if it was dropped (``when_full``).
+        :raises NegativeAcknowledge: if it reached no receiver (``no-consumers``), or was refused.
         """
         kind = Kind.DIRECT if wait else Kind.OPERATION
         request = RouterRequest(
@@ -155,7 +156,7 @@ class Routers(Operations):
         """Publish a message to a router and return the response (F123).
 
         The response comes from a receiver if a binding requests one (``source`` is the receiver),
-        else from the router, without a payload.
+        and otherwise from the router, without a payload.
 
         :raises OperationFailed: with 404 when it reached no receiver.
         """

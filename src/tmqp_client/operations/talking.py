@@ -1,4 +1,4 @@
-"""The part of the client that speaks to other clients and listens to the server's events."""
+"""The client's methods for direct messages, custom messages and the server's events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Talking"]
 
 
 class Talking(Operations):
-    """What :class:`tmqp_client.Client` can do beyond channels and queues."""
+    """The methods of :class:`tmqp_client.Client` for messages outside channels, and for events."""
 
     async def send_direct(
         self,
@@ -90,11 +90,11 @@ class Talking(Operations):
         return Response(answer.content_type, answer.payload, answer.source)
 
     def direct_messages(self) -> DirectMessages:
-        """Messages of other clients to this one, as an async iterator; see
-        :class:`DirectMessages`.  It begins with what came before it was open, as far as
-        :meth:`Client.unclaimed` has kept it.
+        """Return the direct messages to this client, as an async iterator; see
+        :class:`DirectMessages`.  It begins with the messages that arrived earlier and that
+        :meth:`Client.unclaimed` still has.
 
-        :raises AlreadyListening: when it is opened while another one is open.
+        :raises AlreadyListening: if it is opened while another one is open.
         """
         return DirectMessages(self._port)
 
@@ -108,11 +108,11 @@ class Talking(Operations):
         high_priority: bool = False,
         nowait: bool = False,
     ) -> str:
-        """Send a custom message to the server's own code; return its id (F17).
+        """Send a custom message to the operator's code in the server; return its id (F17).
 
-        A server that has no code for it ignores it.
+        A server without such code ignores it.
 
-        :param target: a text of your own.
+        :param target: any text.
         :param content_type: any number, 0..65,535.
         :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
         :return: its id; empty when it was dropped (``when_full``).
@@ -137,13 +137,13 @@ class Talking(Operations):
         headers: Headers = (),
         high_priority: bool = False,
     ) -> Response:
-        """Send a custom message and return the response of the server's code to it.
+        """Send a custom message and return the response of the operator's code in the server.
 
         Parameters as :meth:`send_custom`.
 
-        :raises OperationFailed: when the code of the answer is not 0: 401 for who may not send
-            these, 500 for server code that fails.
-        :raises OperationTimeout: when it does not answer in time, or there is no such code.
+        :raises OperationFailed: if the code of the answer is not 0: 401 without the right to send
+            custom messages, 500 if the code in the server failed.
+        :raises OperationTimeout: if it does not answer in time, or the server has no such code.
         """
         request = CustomRequest(
             Kind.REQUEST,
@@ -158,20 +158,23 @@ class Talking(Operations):
         return Response(answer.content_type, answer.payload, answer.source)
 
     def custom_messages(self) -> CustomMessages:
-        """Custom messages of the server's code, as an async iterator; see :class:`CustomMessages`.
-        It begins with what came before it was open, as far as :meth:`Client.unclaimed` has kept it.
+        """Return the custom messages to this client, as an async iterator; see
+        :class:`CustomMessages`.  It begins with the messages that arrived earlier and that
+        :meth:`Client.unclaimed` still has.
 
-        :raises AlreadyListening: when it is opened while another one is open.
+        :raises AlreadyListening: if it is opened while another one is open.
         """
         return CustomMessages(self._port)
 
     def events(self, name: str, channel: str | None = None, queue_id: int | None = None) -> Events:
-        """Events of the server, as an async iterator of their models; see :class:`Events`.
+        """Return events of the server, as an async iterator of their models; see :class:`Events`.
 
         :param name: a :class:`tmqp.EventName`, or its text.
-        :param channel: for ClientJoined, ClientLeft, the events of queues, and MessageProduced.
-        :param queue_id: for MessageProduced.
-        :raises LocalProtocolError: when the event is not known, or these do not suit it.
-        :raises AlreadyListening: when it is opened while another one of the same is open.
+        :param channel: required for ClientJoined, ClientLeft, the events of queues, and
+            MessageProduced.
+        :param queue_id: required for MessageProduced.
+        :raises LocalProtocolError: if the event is unknown, or the channel or queue is missing or
+            not allowed.
+        :raises AlreadyListening: if it is opened while another one for the same event is open.
         """
         return Events(self._port, name, channel, queue_id)

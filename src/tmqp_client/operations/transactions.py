@@ -1,4 +1,4 @@
-"""The part of the client that pushes in transactions (an extension)."""
+"""The client's methods for transactions (an extension)."""
 
 from __future__ import annotations
 
@@ -39,25 +39,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Transactions"]
 
-#: Blocks of a push that may be unanswered.
+#: The most blocks of a push that may be unanswered.
 _BLOCKS_AHEAD: Final = 4
 
 
 class Transactions(Operations):
-    """What :class:`tmqp_client.Client` can push so that all of it is there, once, or nothing.
+    """The methods of :class:`tmqp_client.Client` that push messages all together and once, or not
+    at all.
 
     Any number of clients open transactions of an *application* and an *epoch*, a number that
-    rises from one commit to the next, and push into them; one client commits those that count, all
-    at once.  An epoch that is committed already is answered so, and nothing is pushed again: so
-    whoever does not know whether his commit arrived does everything again under the same epoch::
+    increases from one commit to the next, and push into them; one client commits the valid ones
+    together.  If the epoch is already committed, the server says so and pushes nothing: so a client
+    that does not know whether its commit arrived repeats everything under the same epoch::
 
         transaction = await client.open_transaction("nightly", epoch)
         if transaction.state == "open":
             transaction = await client.push_transaction(transaction, "orders", 1, payloads)
             await client.commit_transaction("nightly", epoch, [transaction])
 
-    The queues must be durable.  A transaction ends by a commit, an abort, a time without a push, or
-    when the server stops; not with the connection.  A server without a data directory answers 501.
+    The queues must be durable.  A transaction ends with a commit, an abort, a time without a push,
+    or when the server stops; it does not end with the connection.  A server without a data
+    directory answers 501.
     """
 
     async def open_transaction(
@@ -199,7 +201,7 @@ class Transactions(Operations):
     ) -> None:
         """Give up one transaction, or all those of an epoch.
 
-        :raises LocalProtocolError: unless either an epoch or a transaction is given.
+        :raises LocalProtocolError: if neither an epoch nor a transaction is given, or both.
         :raises OperationFailed: when the server refuses: 401, 404, 409 while it is committed.
         """
         if (epoch is None) == (transaction is None):
@@ -222,7 +224,7 @@ class Transactions(Operations):
     async def list_transactions(
         self, application_filter: str = "*", *, timeout_s: float | None = None
     ) -> list[TransactionInformation]:
-        """The transactions that are open, and of each application the last epoch committed.
+        """Return the open transactions, and the last committed epoch of each application.
 
         :param application_filter: ``*``, a name, ``x*``, ``*x`` or ``*x*`` (F53).
         :raises OperationFailed: when the server refuses: 401.

@@ -1,4 +1,4 @@
-"""The blocking client: opening, closing, and what cannot be made of a signature."""
+"""The blocking client: opening, closing, and the methods that cannot be generated."""
 
 from __future__ import annotations
 
@@ -161,16 +161,16 @@ class Client(Own, Kept, More):
             self._loop.stop(None)
 
     def open(self) -> Self:
-        """Connect, where there is no ``with``: at a prompt, say."""
+        """Connect without ``with``: for example, at a prompt."""
         return self.__enter__()
 
     def close(self) -> None:
-        """Close, where there is no ``with``; closing twice does nothing."""
+        """Close without ``with``; closing twice does nothing."""
         self.__exit__(None, None, None)
 
     def aclose(self) -> None:
         """Close from any thread: waiting calls raise :class:`tmqp_client.ClientClosed`, and loops
-        over consumers end.  The thread that opened the client still leaves its block."""
+        over consumers end.  The thread that opened the client must still leave its block."""
         if self._loop.running:
             self._call(self._wrapped.aclose)
 
@@ -191,7 +191,7 @@ class Client(Own, Kept, More):
         key: str | None = None,
         room_s: float | None = None,
     ) -> BatchReport:
-        """As :meth:`tmqp_client.Client.push_many`; ``payloads`` may wait for something."""
+        """As :meth:`tmqp_client.Client.push_many`; the iterator ``payloads`` may block."""
         report: BatchReport = self._call(
             self._wrapped.push_many,
             channel,
@@ -247,6 +247,6 @@ class Client(Own, Kept, More):
         return function
 
     def run(self) -> None:
-        """As :meth:`tmqp_client.Client.run`: until the client is closed, from another thread or by
+        """As :meth:`tmqp_client.Client.run`: returns when another thread closes the client, or on
         Ctrl-C."""
         self._call(self._wrapped.run)

@@ -1,4 +1,4 @@
-"""What a blocking client listens to.
+"""Streams of the blocking client.
 
 Made by ``python -m tools.make_sync``: edit the async side, and run that.
 """

@@ -1,10 +1,12 @@
-"""The hooks about who may connect and who may do what: ``Access``, and the one from a table.
+"""Access control: ``Access``, whose methods decide who may connect and what they may do, and
+``TableAccess``, which reads the rules from the configuration.
 
-A server asks one ``Access`` object.  All its methods are coroutines, so they may ask a database or
-another service; the client who waits for the answer waits alone.  A method that raises, or takes
-longer than ``hook_timeout_s``, has refused; its client stays connected, and the fault is logged.
+A server calls one ``Access`` object.  All its methods are coroutines, so they may call a database
+or another service; only the client concerned waits for the answer.  If a method raises, or takes
+longer than ``hook_timeout_s``, the request is refused; the client stays connected, and the error is
+logged.
 
-Everything is refused that no method allows::
+Whatever no method allows is refused::
 
     class ShopAccess(Access):
         async def authenticate(self, applicant):
@@ -90,14 +92,14 @@ NO_QUEUE = -1
 @final
 @dataclass(frozen=True, slots=True)
 class Applicant:
-    """A connecting client, as it describes itself (F29).
+    """A connecting client, with its description of itself (F29).
 
-    ``client_id`` is empty if the server chooses it.  ``properties`` are those without a meaning in
-    the protocol.  ``peer`` is the address of the client, ``secure`` whether the connection is
+    ``client_id`` is empty if the server chooses it.  ``properties`` are those that have no meaning
+    in the protocol.  ``peer`` is the address of the client, ``secure`` whether the connection is
     encrypted, ``door`` its protocol.  ``acts_as`` is the entry in the configuration for clients of
-    this door without credentials.  ``credentials`` are the client's credentials, None without any,
-    and ``token`` their secret; ``common_name`` is the name in the client's ``certificate``, which
-    TLS has verified, None without a certificate.
+    this door without credentials.  ``credentials`` are the client's credentials or None, and
+    ``token`` is their secret.  ``common_name`` is the name in the client's ``certificate``, which
+    TLS has verified; both are None without a certificate.
     """
 
     session: int
@@ -118,17 +120,18 @@ class Applicant:
 @final
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A client may connect.
+    """The permission to connect, and the client's id and name.
 
-    :param client_id: the id it gets; None for the requested one, or a new one.
-    :param name: its name; None for the client's own.  ``client_type`` likewise.
-    :param authenticated: shown in lists of clients (F69).
-    :param node: it is a node of the cluster, which forwards messages of its own clients: its rights
-        are not checked.
-    :param data: your own data about it, see :class:`Identity`.
-    :param identity: its identity, a URL about it, and its number of permissions, for protocols that
-        report them to the client.
-    :param known_as: its name in the audit; its client id if that is empty.
+    :param client_id: the client's id; None for the requested one, or a new one if it requested
+        none.
+    :param name: the client's name; None for the requested one.  ``client_type`` likewise.
+    :param authenticated: whether lists of clients show it as authenticated (F69).
+    :param node: whether it is a node of the cluster, which forwards messages of its own clients;
+        the rights of a node are not checked.
+    :param data: your own data about the client, see :class:`Identity`.
+    :param identity: the client's identity, a URL about it, and its number of permissions, for
+        protocols that report them to the client.
+    :param known_as: the client's name in the audit; its client id if empty.
     """
 
     client_id: str | None = None
@@ -144,8 +147,8 @@ class Admission:
 @final
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A connected client.  ``session`` is its connection's number, never used twice; ``data`` is
-    the :class:`Admission`'s."""
+    """A connected client.  ``session`` is the number of its connection, which is never reused;
+    ``data`` is that of its :class:`Admission`."""
 
     session: int
     client_id: str
@@ -162,21 +165,22 @@ class Identity:
 @final
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Yes or no, and for how many seconds that holds for this client and this very question."""
+    """An answer, and for how many seconds the server may cache it for the same client and
+    question."""
 
     allowed: bool
     keep_s: float = 0.0
 
 
 class Access:
-    """Who may connect, and who may do what; override what you allow.
+    """Decides who may connect and what they may do; override the methods for what you allow.
 
-    Each ``may_`` method returns True, False or an :class:`Answer`.  By default it asks
+    Each ``may_`` method returns True, False or an :class:`Answer`.  By default it calls
     :meth:`may`, which allows nothing.
 
-    Attributes of a class: ``authenticates``, False if it accepts every client, so that the server
-    must not be reachable from other machines unless ``allow_remote`` is set; ``keep_s``, for how
-    many seconds a plain True or False is cached.  With 0 every push calls it.
+    Class attributes: ``authenticates`` is False if the class accepts every client; then the server
+    must not be reachable from other machines unless ``allow_remote`` is set.  ``keep_s`` is for how
+    many seconds a plain True or False is cached; with 0, every push calls the method.
     """
 
     authenticates: bool = True
@@ -185,16 +189,16 @@ class Access:
     _forgetters: tuple[Callable[[int | None], None], ...] = ()
 
     def attach(self, forget_answers: Callable[[int | None], None]) -> None:
-        """A server asks this object from now on; called by the server."""
+        """Note that a server uses this object from now on; the server calls this."""
         self._forgetters = (*self._forgetters, forget_answers)
 
     def detach(self, forget_answers: Callable[[int | None], None]) -> None:
-        """A server has stopped; called by the server."""
+        """Note that the server has stopped; the server calls this."""
         self._forgetters = tuple(each for each in self._forgetters if each != forget_answers)
 
     @final
     def forget_answers(self, who: Identity | None = None) -> None:
-        """Let no answer given so far hold any longer, for one client or for all."""
+        """Drop all cached answers, for one client or for all."""
         for forget in self._forgetters:
             forget(None if who is None else who.session)
 
@@ -204,10 +208,10 @@ class Access:
         return False
 
     async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
-        """Decide for every other method that is not overridden.
+        """Decide for all ``may_`` methods that are not overridden.
 
-        :param right: its name, one of ``tmqp_server.access.rights``.
-        :param subject: the name of its subject, such as a channel or a client, or nothing.
+        :param right: the name of the right, one of ``tmqp_server.access.rights``.
+        :param subject: the name of the channel, client or other object; empty if there is none.
         :param queue_id: the queue, or ``NO_QUEUE``.
         """
         return False
@@ -215,20 +219,20 @@ class Access:
     # -- channels and queues --------------------------------------------------------------------
 
     async def may_create_channel(self, who: Identity, channel: str) -> bool | Answer:
-        """Create a channel by an operation.  Channels that pushing or joining creates are a matter
-        of pushing and joining."""
+        """Create a channel by an operation.  For channels that a push or join creates,
+        :meth:`may_push` or :meth:`may_join` decides."""
         return await self.may(who, CREATE_CHANNEL, channel, NO_QUEUE)
 
     async def may_update_channel(self, who: Identity, channel: str) -> bool | Answer:
-        """Change a channel's options, its authenticator and its event handler among them."""
+        """Change a channel's options, including its authenticator and its event handler."""
         return await self.may(who, UPDATE_CHANNEL, channel, NO_QUEUE)
 
     async def may_remove_channel(self, who: Identity, channel: str) -> bool | Answer:
-        """Remove a channel with all that is in it."""
+        """Remove a channel with its queues and messages."""
         return await self.may(who, REMOVE_CHANNEL, channel, NO_QUEUE)
 
     async def may_join(self, who: Identity, channel: str) -> bool | Answer:
-        """Join a channel, and get what its queues deliver."""
+        """Join a channel, and receive the messages of its queues."""
         return await self.may(who, JOIN, channel, NO_QUEUE)
 
     async def may_create_queue(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
@@ -254,15 +258,16 @@ class Access:
         return await self.may(who, PUSH, channel, queue_id)
 
     async def may_pull(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
-        """Take messages out of a pull queue, or read a cache queue; it must have joined, too."""
+        """Pull messages from a pull queue, or read a cache queue; the client must also have
+        joined."""
         return await self.may(who, PULL, channel, queue_id)
 
     async def may_browse(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
-        """Look at a queue's messages without taking any."""
+        """Browse a queue's messages without removing any."""
         return await self.may(who, BROWSE, channel, queue_id)
 
     async def may_cancel(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
-        """Remove deferred messages from a queue, of any producer."""
+        """Remove deferred messages of any producer from a queue."""
         return await self.may(who, CANCEL, channel, queue_id)
 
     async def may_feed(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
@@ -271,27 +276,27 @@ class Access:
         return await self.may(who, FEED, channel, queue_id)
 
     async def may_send_direct(self, who: Identity, target: str) -> bool | Answer:
-        """Send to clients: ``target`` is an id, ``@name:`` or ``@type:`` and a name (F113)."""
+        """Send direct messages: ``target`` is an id, or ``@name:`` or ``@type:`` and a name
+        (F113)."""
         return await self.may(who, DIRECT, target, NO_QUEUE)
 
     async def may_answer(self, who: Identity, client_id: str) -> bool | Answer:
-        """Send another client a response, or the acknowledgement of a direct message (F116,
-        F117)."""
+        """Send another client a response, or acknowledge its direct message (F116, F117)."""
         return await self.may(who, ANSWER, client_id, NO_QUEUE)
 
     async def may_send_custom(self, who: Identity) -> bool | Answer:
-        """Send custom messages to the server's own code (F17)."""
+        """Send custom messages to the operator's code in the server (F17)."""
         return await self.may(who, CUSTOM, "", NO_QUEUE)
 
     # -- routers and events ---------------------------------------------------------------------
 
     async def may_publish(self, who: Identity, router: str) -> bool | Answer:
-        """Send to a router.  Where its bindings lead is not asked about."""
+        """Publish to a router.  The targets of its bindings are not checked."""
         return await self.may(who, PUBLISH, router, NO_QUEUE)
 
     async def may_transact(self, who: Identity, application: str) -> bool | Answer:
-        """Open, fill, commit and give up transactions of an application; with an empty name, list
-        those of all.  What is pushed in them needs the right to push besides."""
+        """Open, commit and abort transactions of an application, and push into them, which also
+        needs the right to push; with an empty name, list the transactions of all applications."""
         return await self.may(who, TRANSACT, application, NO_QUEUE)
 
     async def may_read_cells(self, who: Identity, space: str) -> bool | Answer:
@@ -303,7 +308,7 @@ class Access:
         return await self.may(who, CELLS_WRITE, space, NO_QUEUE)
 
     async def may_manage_router(self, who: Identity, router: str) -> bool | Answer:
-        """Create and remove a router and its bindings; so a message may be led anywhere."""
+        """Create and remove a router and its bindings, which may forward messages anywhere."""
         return await self.may(who, MANAGE_ROUTERS, router, NO_QUEUE)
 
     async def may_see_routers(self, who: Identity, router: str) -> bool | Answer:
@@ -313,17 +318,18 @@ class Access:
     async def may_subscribe(
         self, who: Identity, event: str, channel: str, queue_id: int
     ) -> bool | Answer:
-        """Subscribe to an event; ``channel`` is empty for those of the whole server (F127)."""
+        """Subscribe to an event; ``channel`` is empty for events of the whole server (F127)."""
         return await self.may(who, SUBSCRIBE, channel, queue_id)
 
     # -- information ----------------------------------------------------------------------------
 
     async def may_see_channel(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
-        """See a channel's information or its list of queues (``NO_QUEUE``), or that of a queue."""
+        """See the information about a channel or its list of queues (``NO_QUEUE``), or about a
+        queue."""
         return await self.may(who, SEE_CHANNEL, channel, queue_id)
 
     async def may_see_consumers(self, who: Identity, channel: str) -> bool | Answer:
-        """See who has joined a channel."""
+        """See the clients that have joined a channel."""
         return await self.may(who, SEE_CONSUMERS, channel, NO_QUEUE)
 
     async def may_see_clients(self, who: Identity) -> bool | Answer:
@@ -331,7 +337,7 @@ class Access:
         return await self.may(who, SEE_CLIENTS, "", NO_QUEUE)
 
     async def may_manage_clients(self, who: Identity) -> bool | Answer:
-        """End the connections of other clients."""
+        """Close the connections of other clients."""
         return await self.may(who, MANAGE_CLIENTS, "", NO_QUEUE)
 
     async def may_see_nodes(self, who: Identity) -> bool | Answer:
@@ -339,7 +345,8 @@ class Access:
         return await self.may(who, SEE_NODES, "", NO_QUEUE)
 
     async def may_see_metrics(self, who: Identity) -> bool | Answer:
-        """See the metrics of the server, which name its doors and the queues chosen for them."""
+        """See the server's metrics, which name its doors and the queues that are chosen for
+        metrics."""
         return await self.may(who, SEE_METRICS, "", NO_QUEUE)
 
     async def may_see_server(self, who: Identity) -> bool | Answer:
@@ -347,7 +354,7 @@ class Access:
         return await self.may(who, SEE_SERVER, "", NO_QUEUE)
 
     async def may_manage_server(self, who: Identity) -> bool | Answer:
-        """Have the server drain, stop and read its configuration again."""
+        """Make the server drain, stop or reload its configuration."""
         return await self.may(who, MANAGE_SERVER, "", NO_QUEUE)
 
     async def may_see_audit(self, who: Identity) -> bool | Answer:
@@ -359,10 +366,10 @@ class Access:
         return await self.may(who, CONFIGURE, "", NO_QUEUE)
 
     async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
-        """Which of these channels a list may show (F52); None refuses the list itself.
+        """Return which of these channels a list may show (F52); None refuses the whole list.
 
-        By default those that :meth:`may_see_channel` allows, one by one.  If it refuses all of
-        them, the list is refused; without channels it is not called.
+        By default, these are the channels that :meth:`may_see_channel` allows.  If it refuses all
+        of them, the list is refused; without channels it is not called.
         """
         seen: list[str] = []
         for name in names or [""]:
@@ -402,8 +409,8 @@ class TableAccess(Access):
     def reload(self, config: AccessConfig) -> Callable[[Identity], bool]:
         """Use this table from now on, also for connected clients.
 
-        :returns: a function that returns whether the entry of a client was removed, or has another
-            secret: such clients should be disconnected.
+        :returns: a function that tells whether the entry of a client was removed or has a new
+            secret; disconnect such clients.
         """
         entries = {_key_of(entry): entry for entry in (*config.tokens, *config.certificates)}
         if config.anonymous is not None:
@@ -429,8 +436,8 @@ class TableAccess(Access):
         self._slow = any(each.slow for each in self._hashes)
 
     async def authenticate(self, applicant: Applicant) -> bool | Admission:
-        """Find the entry for the client's credentials, or the one for clients without any; it
-        becomes the ``data``.
+        """Find the entry for the client's credentials, or the one for clients without credentials;
+        it becomes the ``data`` of the :class:`Admission`.
 
         Credentials come first, then the certificate, then ``as`` of the door, then ``anonymous``.
         Wrong credentials are refused, whatever else the client has, unless they are optional.
@@ -488,12 +495,13 @@ class TableAccess(Access):
             return await anyio.to_thread.run_sync(find_token, token, self._hashes)
 
     async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
-        """Whether one of its roles allows it."""
+        """Return whether one of the client's roles allows it."""
         roles = _roles_of(who)
         return any(role.allows(right, subject, queue_id) for role in roles)
 
     async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
-        """Those that one of its roles allows to see; no list for who may see none at all."""
+        """Return the channels that one of the client's roles allows it to see; None if there are
+        none."""
         roles = _roles_of(who)
         if not any(SEE_CHANNEL in role.rights for role in roles):
             return None

@@ -1,16 +1,16 @@
 """The hooks that channels name in their options: authenticators and event handlers (F70, F71).
 
-An authenticator is an ``Access`` (``auth.py``) that is asked about the channels that name it, in
-the place of the server-wide one.  An event handler is told of what happens in the channels that
-name it::
+An authenticator is an ``Access`` (``auth.py``) that decides about the channels that name it,
+instead of the server-wide one.  An event handler is called for events of the channels that name
+it::
 
     class Audit(ChannelEventHandler):
         async def client_joined(self, event):
             await write_down(event.channel, event.client_id)
 
-Each object is told of one event at a time, in the order in which things happened, whichever of its
-channels they are of.  Nobody waits for it: what it raises is logged, as is what takes longer than
-``hook_timeout_s``, and when too many events wait for it, further ones are not told.
+Each object is called for one event at a time, in the order of the events in all its channels.  The
+server does not wait for it: exceptions are logged, and so are calls that take longer than
+``hook_timeout_s``.  When too many events wait, further ones are dropped and counted.
 """
 
 from __future__ import annotations
@@ -50,14 +50,16 @@ _T = TypeVar("_T")
 class ChannelEventHandler:
     """A handler for events of channels; override the methods that you need.
 
-    The facts are those of the events that clients may subscribe to (``tmqp_server.engine.events``).
+    The facts are those of the events to which clients may subscribe
+    (``tmqp_server.engine.events``).
     """
 
     async def channel_created(self, event: ChannelFact) -> None:
         """A channel with this event handler was created."""
 
     async def channel_removed(self, event: ChannelFact) -> None:
-        """It was removed; its queues were before.  Who had joined is not told to have left."""
+        """The channel was removed, after its queues.  There is no ``client_left`` for its
+        consumers."""
 
     async def client_joined(self, event: SubscriptionFact) -> None:
         """A client joined the channel."""
@@ -75,9 +77,9 @@ class ChannelEventHandler:
         """A queue was removed with its messages."""
 
     async def message_produced(self, event: MessageFact) -> None:
-        """A message came into a queue of the channel.
+        """A message arrived in a queue of the channel.
 
-        Only while a class overrides this one is something done for each message.
+        This costs time for each message, but only if the class overrides it.
         """
 
 

@@ -1,10 +1,10 @@
-"""Custom messages (type 0x00) as the server's own code sees them: who sent them, what to say.
+"""Custom messages (type 0x00) for your own code in the server.
 
 A hook is any callable that takes a :class:`CustomMessage` and returns an awaitable: a coroutine
-function, or an object with ``async def __call__``.  What the client sends next waits until it has
-returned, so messages of a client are taken one at a time and in order; what takes long belongs into
-a task of the program's own, which may use the message as long as its client is connected.  A hook
-that raises hurts this message only.
+function, or an object with ``async def __call__``.  The server handles the next message of the
+client after the hook has returned, so the hook gets the messages of a client one at a time and in
+order.  Start a task of your own for long work; it may use the message as long as its client is
+connected.  An exception in a hook affects only this message.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SendPort(Protocol):
 class CustomMessage:
     """One custom message (F17).
 
-    Attributes: ``who`` sent it; ``frame``, the message as it came.
+    Attributes: ``who``, its sender; ``frame``, the message as it arrived.
     """
 
     def __init__(self, who: Identity, frame: Frame, port: SendPort, most_bytes: int) -> None:
@@ -56,27 +56,27 @@ class CustomMessage:
 
     @property
     def payload(self) -> bytes:
-        """The payload."""
+        """The payload of the message."""
         return self.frame.payload
 
     @property
     def content_type(self) -> int:
-        """The applications' own number, 0..65,535."""
+        """A number that the applications define, 0..65,535."""
         return self.frame.content_type
 
     @property
     def wants_response(self) -> bool:
-        """The sender waits for :meth:`respond`."""
+        """Whether the sender waits for :meth:`respond`."""
         return self.frame.pending_response and not self._responded
 
     async def reply(
         self, payload: bytes, *, content_type: int = 0, headers: Iterable[tuple[str, str]] = ()
     ) -> None:
-        """Send the client a custom message of the same id.
+        """Send the client a custom message with the same id.
 
-        :raises LocalProtocolError: when a part does not fit the wire.
-        :raises ValueError: when it is larger than the server takes messages itself.
-        :raises ClientGone: when the client has gone.
+        :raises LocalProtocolError: if a part cannot be encoded.
+        :raises ValueError: if it is larger than the messages that the server accepts.
+        :raises ClientGone: if the client has disconnected.
         """
         await self.send(
             Frame.build(
@@ -90,11 +90,10 @@ class CustomMessage:
         )
 
     async def respond(self, code: int = 0, payload: bytes = b"") -> None:
-        """Answer with a Response, 0 for success (F44), once; sends nothing when none is waited for.
+        """Answer once with a Response, 0 for success (F44).  Sends nothing if the client does not
+        wait for one.
 
-        A hook that fails without having answered is answered for with 500.
-
-        Raises as :meth:`reply`.
+        If a hook fails without an answer, the server answers 500.  Raises as :meth:`reply`.
         """
         frame = self.frame
         if not self.wants_response:
@@ -129,7 +128,7 @@ class CustomMessage:
 
 
 class MessageHook(Protocol):
-    """What takes custom messages."""
+    """A callable that handles custom messages."""
 
     def __call__(self, message: CustomMessage, /) -> Awaitable[None]:
         """Take a message."""

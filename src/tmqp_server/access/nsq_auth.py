@@ -1,4 +1,4 @@
-"""Clients of NSQ are asked about at an auth server, as nsqd does it (N45 to N54).
+"""Authenticate clients of NSQ with auth servers, as nsqd does (N45 to N54).
 
 In the configuration::
 
@@ -6,10 +6,9 @@ In the configuration::
     kind = "tmqp_server:NsqAuthServer"
     arguments = { addresses = ["127.0.0.1:4181"] }
 
-A client that sends AUTH is who the auth server says.  What it may do holds for the ``ttl`` of the
-answer; then the auth server is asked again, when the client does something.  An auth server that
-cannot be reached, or gives an answer that cannot be used, is passed over for the next one; when
-none is left, the client is refused.
+The auth server identifies a client that sends AUTH. Its answer is valid for its ``ttl``; after
+that, the next command of the client causes a new request.  If an auth server cannot be reached or
+its answer is invalid, the next one is tried; if none is left, the client is refused.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class _Client:
 
 
 class NsqAuthServer(Access):
-    """Asks auth servers about clients of NSQ.
+    """Access rules for clients of NSQ, from auth servers.
 
     :param addresses: ``HOST:PORT`` or URLs; one is chosen at random, the others are tried after it.
     :param method: ``get`` or ``post``.
@@ -76,8 +75,8 @@ class NsqAuthServer(Access):
     :param grace_s: seconds after the ``ttl`` for which an answer remains valid if no auth server
         can be reached.
     :param open_types: types of clients that need no secret and have all rights.
-    :param ask: sends a request; by httpx if None.
-    :raises ValueError: for an impossible value.
+    :param ask: the function that sends a request; one that uses httpx if None.
+    :raises ValueError: if a value is invalid.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class NsqAuthServer(Access):
         return Admission(data=client, identity=who)
 
     async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
-        """Decide by the answer of the auth server; ask it again when the answer has expired."""
+        """Decide by the auth server's answer; request a new one if it has expired."""
         client = who.data
         if client is None:
             return True

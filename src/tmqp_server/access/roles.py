@@ -1,10 +1,9 @@
-"""The table of who may do what: tokens, the roles they bring, and what a role allows.
+"""The table of access rules: tokens, their roles, and the rights of each role.
 
-Nothing is allowed that no role allows.  A role is a set of rights, each for the channels, queues,
-clients or routers whose names fit one of its patterns.  Patterns are those of the protocol's lists
-(F53), but for their case, which counts where it counts in the look-up of what they name (F46): for
-clients and routers, and never for channels.  A pattern of channels that told cases apart could be
-walked around by writing the same channel in another way.
+Whatever no role allows is refused.  A role is a set of rights, each for the channels, queues,
+clients or routers whose names match one of its patterns.  Patterns are those of the protocol's
+lists (F53).  Their case matters for clients and routers, whose names are case-sensitive, but not
+for channels (F46): otherwise a client could evade a pattern by spelling the channel differently.
 """
 
 from __future__ import annotations
@@ -195,11 +194,12 @@ class Entry:
 
 @attrs.frozen
 class AccessConfig:
-    """Who may connect, and who may do what.
+    """The access rules: who may connect, and what they may do.
 
     ``kind`` is ``open``, ``table``, or the path ``module:Class`` of the user's own
-    :class:`tmqp_server.Access`, made with ``arguments``.  ``certificates`` are for clients that
-    show one, the first that fits; ``anonymous`` is for who brings nothing, None keeps him out.
+    :class:`tmqp_server.Access`, made with ``arguments``.  ``certificates`` are the entries for
+    clients with a certificate, of which the first match applies; ``anonymous`` is the entry for
+    clients without credentials, None to refuse them.
     """
 
     kind: str = OPEN
@@ -212,7 +212,7 @@ class AccessConfig:
 def parse_access(table: Mapping[str, Any]) -> AccessConfig:
     """Read the table ``[access]`` of a configuration.
 
-    :raises AccessError: with one sentence about what is wrong.
+    :raises AccessError: if it is invalid, with the reason.
     """
     known = ("kind", "roles", "tokens", "certificates", "anonymous", "arguments")
     _check_keys(table, known, "")

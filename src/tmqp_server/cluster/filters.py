@@ -1,8 +1,8 @@
-"""The filters of both sides: what a slave passes on, and what a master takes (F133).
+"""The filters of both sides: what a slave forwards, and what a master accepts (F133).
 
 A filter in the configuration is a list of patterns ``channel/queue`` and a list of kinds.  Patterns
-choose among what is about a queue (queue messages, their acknowledges, decisions); kinds choose
-among all that is passed on.  Whoever needs more writes a :class:`NodeFilter` in Python.
+select among traffic about queues (queue messages, their acknowledgements, decisions); kinds select
+among all forwarded traffic.  For anything else, write a :class:`NodeFilter` in Python.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Passing:
     """A message or decision to be forwarded or accepted, as a filter sees it.
 
     ``kind`` is one of :data:`KINDS`.  ``target`` is a channel, a router, or the recipient of a
-    direct message or response; ``queue_id`` is None where there is no queue.  ``command`` is all of
-    it.
+    direct message or response; ``queue_id`` is None where there is no queue.  ``command`` is the
+    whole command.
     """
 
     __slots__ = ("command", "kind", "message_id", "queue_id", "target")
@@ -82,19 +82,19 @@ def passing_of(command: Command) -> Passing | None:
 
 
 class NodeFilter:
-    """Decides which traffic is forwarded to other nodes and accepted from them; by default all of
-    it.
+    """Decides which traffic is forwarded to other nodes and accepted from them; by default all.
 
-    Made to be subclassed and named in the configuration.  Both methods must be pure and quick: they
-    are called for every message.  One that raises decides *no*, and is counted.
+    Subclass it and name the class in the configuration.  Both methods must be fast and without side
+    effects, because they are called for every message.  An exception counts as False, and is
+    counted.
     """
 
     def forwards(self, passing: Passing) -> bool:
-        """Whether a client's message goes to the masters."""
+        """Return whether a client's message is forwarded to the masters."""
         return True
 
     def accepts(self, passing: Passing) -> bool:
-        """Whether what a node brings is carried out here."""
+        """Return whether a message or decision from a node is accepted."""
         return True
 
 

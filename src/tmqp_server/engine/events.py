@@ -1,10 +1,11 @@
-"""The engine's facts about itself: what happened, to whom, as a small record for each kind.
+"""The engine's facts: what happened to which client, channel, queue or message; one small record
+for each kind.
 
-The engine tells a fact with the effect ``Notify`` at the moment it becomes true, so the order of
-effects is the order of history: a client is known to be connected before it is accepted (F36), a
-channel to be gone before the operation is answered (F51), a message to be produced before it is
-delivered (F103).  Only kinds whose bit is set in the broker's mask are told; a message produced
-is off from the start, for it would cost as much as the message itself.
+The engine reports a fact with the effect ``Notify`` at the moment it becomes true, so the order of
+effects is the order of events: a client is reported as connected before it is accepted (F36), a
+channel as removed before the operation is answered (F51), a message as produced before it is
+delivered (F103).  The engine reports only kinds whose bit is set in the broker's mask;
+``MessageProduced`` is initially off, because it would cost as much as the message itself.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Fact(Record):
 
 
 class ClientFact(Fact):
-    """Of a client connected or disconnected (F130: ClientEvent)."""
+    """A client connected or disconnected (F130: ClientEvent)."""
 
     __slots__ = ("client_id", "name", "client_type")
 
@@ -101,7 +102,7 @@ class ClientFact(Fact):
 
 
 class ChannelFact(Fact):
-    """Of a channel created or removed (F130: ChannelEvent)."""
+    """A channel was created or removed (F130: ChannelEvent)."""
 
     __slots__ = ("name", "active_clients", "client_limit")
 
@@ -112,7 +113,7 @@ class ChannelFact(Fact):
 
 
 class SubscriptionFact(Fact):
-    """Of a client that joined or left a channel (F130: SubscriptionEvent)."""
+    """A client joined or left a channel (F130: SubscriptionEvent)."""
 
     __slots__ = ("channel", "client_id", "client_name", "client_type")
 
@@ -126,7 +127,8 @@ class SubscriptionFact(Fact):
 
 
 class QueueFact(Fact):
-    """Of a queue created, updated or removed (F130: QueueEvent); a removed one is stopped (F93)."""
+    """A queue was created, updated or removed (F130: QueueEvent); a removed one has the status
+    stopped (F93)."""
 
     __slots__ = ("channel", "queue_id", "tag", "status", "priority_messages", "messages")
 
@@ -148,7 +150,7 @@ class QueueFact(Fact):
 
 
 class MessageFact(Fact):
-    """Of a message produced (F130: MessageEvent); ``channel`` in the producer's spelling."""
+    """A message was produced (F130: MessageEvent); ``channel`` has the producer's spelling."""
 
     __slots__ = (
         "channel",
@@ -180,7 +182,7 @@ class MessageFact(Fact):
 
 
 class NodeFact(Fact):
-    """Of a node connected or disconnected (F131); ``slave`` as in ``NodeSnapshot``."""
+    """A node connected or disconnected (F131); ``slave`` is as in ``NodeSnapshot``."""
 
     __slots__ = ("node_id", "name", "host", "slave")
 

@@ -1,8 +1,8 @@
-"""Every bound of the engine: one documented field each, all of them enforced.
+"""All limits of the engine, each a documented field that is enforced.
 
-A bound that is reached is an answer (482, or 503 where the whole server is meant), never an
-exception and never a closed connection (F43, F64).  A test walks the fields: at the limit works,
-one above is refused.
+When a limit is reached, the server answers 482, or 503 for a limit of the whole server; it never
+raises an exception or closes the connection (F43, F64).  A test checks each field: a value at the
+limit works, one above is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ LASTING_LIMITS: Final = ("max_in_flight_per_session", "max_name_bytes", "max_wor
 
 @dataclass(frozen=True, kw_only=True)
 class EngineLimits:
-    """What all clients together, and each of them, may cost.
+    """The limits for all clients together and for each of them.
 
-    :raises ValueError: when a value is not a positive whole number (for another type a compiled
-        build raises TypeError) or past what the protocol knows.
+    :raises ValueError: if a value is not a positive integer, or larger than the protocol allows; a
+        compiled build raises TypeError for a wrong type.
     """
 
     max_feeds: int = 10_000

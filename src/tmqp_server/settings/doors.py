@@ -106,7 +106,7 @@ class DoorSettings:
     ``require`` or ``require-verify``, which are the same; empty for the policy of ``[tls]``."""
 
     def allows(self, host: str) -> bool:
-        """Whether clients may connect from there; an empty *host* is this machine."""
+        """Return whether clients may connect from this host; an empty *host* is this machine."""
         if not self.allow or not host:
             return True
         address = ip_address(host.strip("[]").partition("%")[0])

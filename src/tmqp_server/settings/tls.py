@@ -90,7 +90,7 @@ class TlsSettings:
 
     @property
     def client_policy(self) -> str:
-        """The policy for certificates of clients, for doors without their own."""
+        """The policy for certificates of clients, for doors that have no policy of their own."""
         if self.require_client_certificate:
             return _REQUIRED[0]
         return _REQUEST if self.client_authorities else NO_CERTIFICATE

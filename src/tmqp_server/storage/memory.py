@@ -1,12 +1,12 @@
 """The store in memory: for tests, and for servers that never save.
 
-Theory of operation.  It follows the port to the letter, message by message, with no cleverness, so
-that what another store holds can be compared with it.  Nothing survives the process;
-:meth:`MemoryStore.restarted` gives what a store on a disk would give after the server has ended,
+Theory of operation.  It implements the port literally, message by message, without optimisation, so
+that other stores can be compared with it.  Nothing survives the process;
+:meth:`MemoryStore.restarted` returns what a store on disk would have after the server has ended,
 cleanly or not.
 
-A write is made on copies of what it touches and taken over at its end, so that one which fails,
-because there is no room or because a test planned it, has done nothing.
+A write changes copies, which replace the originals at its end, so that a write that fails, for lack
+of room or because a test planned it, changes nothing.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class MemoryStore:
             ...
 
     :param store_id: what distinguishes it from other stores.
-    :param capacity_bytes: the most bytes of messages that it stores; 0 for no limit.
+    :param capacity_bytes: the maximal size of all stored messages in bytes; 0 for no limit.
     """
 
     def __init__(self, store_id: str = "memory", capacity_bytes: int = 0) -> None:
@@ -141,9 +141,9 @@ class MemoryStore:
         return list(self._staged)
 
     def restarted(self) -> MemoryStore:
-        """The store that the next server finds, once the one that used this has ended.
+        """Return the store for the next server, after the one that used this store has ended.
 
-        If that server did not stop in order, the next one finds what a crash leaves.
+        If that server did not stop cleanly, the next one finds what a crash leaves.
         """
         other = MemoryStore(self.store_id, self.capacity_bytes)
         other._was_clean = self._was_clean and not self._is_open
@@ -193,7 +193,7 @@ class MemoryStore:
         )
 
     def close(self, clean: bool) -> None:
-        """Give the store back; a second call does nothing."""
+        """Close the store; a second call does nothing."""
         if self._is_open:
             self._was_clean = clean
             self._is_open = False
@@ -201,10 +201,10 @@ class MemoryStore:
     # --- Writing ---------------------------------------------------------------------------------
 
     def write(self, batch: StoreBatch, now_us: int) -> None:
-        """Take a batch.
+        """Store a batch.
 
-        :raises StoreFullError: no room; nothing of the batch is there.
-        :raises StoreError: when a test planned it; nothing of the batch is there.
+        :raises StoreFullError: if there is no room; nothing of the batch is stored.
+        :raises StoreError: if a test planned it; nothing of the batch is stored.
         """
         if self.failures:
             raise self.failures.pop(0)
@@ -346,7 +346,7 @@ class MemoryStore:
             self._cursors.pop((change.key, change.name), None)
 
     def reserve(self, key: int, sequence: int) -> None:
-        """Give a queue's next message a sequence after this one."""
+        """Note that the queue's next message has a sequence after this one."""
         queue = self._queues.get(key)
         if queue is not None:
             queue.sequence = max(queue.sequence, sequence)
@@ -354,12 +354,12 @@ class MemoryStore:
     # --- Reading ---------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Nothing is left for later here."""
+        """Do nothing: this store has no deferred work."""
 
     def fetch(
         self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
     ) -> list[StoredMessage]:
-        """The first messages of a queue that are owed, ``after`` < sequence <= ``last``."""
+        """Return the first messages of a queue that are owed, ``after`` < sequence <= ``last``."""
         queue = self._queues.get(key)
         found: list[StoredMessage] = []
         if queue is None:
@@ -378,7 +378,8 @@ class MemoryStore:
     def read(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
-        """The kept messages of a queue from ``first`` to ``last``, settled or not, as blocks."""
+        """Return the kept messages of a queue from ``first`` to ``last``, settled or not, as
+        blocks."""
         queue = self._queues.get(key)
         found: list[StoredMessage] = []
         total = 0
@@ -400,7 +401,7 @@ class MemoryStore:
         return blocks
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
-        """The available sequences of these queues; zeros for an unknown one."""
+        """Return the available sequences of these queues; zeros for an unknown queue."""
         found: list[QueueOffsets] = []
         for key in keys:
             queue = self._queues.get(key)
@@ -415,7 +416,7 @@ class MemoryStore:
         return found
 
     def find(self, key: int, timestamp_us: int) -> int:
-        """The first sequence that is kept and came at a time or later; 0 if none."""
+        """Return the first kept sequence that arrived at this time or later; 0 if there is none."""
         queue = self._queues.get(key)
         for sequence in sorted(queue.messages) if queue is not None else ():
             if queue is not None and queue.messages[sequence].timestamp_us >= timestamp_us:
@@ -425,7 +426,7 @@ class MemoryStore:
     def split(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
     ) -> list[StoredPart]:
-        """Split what is kept of a queue from ``first`` to ``last``."""
+        """Split the kept messages of a queue from ``first`` to ``last`` into parts."""
         queue = self._queues.get(key)
         parts: list[StoredPart] = []
         for sequence in sorted(queue.messages) if queue is not None else ():
@@ -448,7 +449,7 @@ class MemoryStore:
         return parts
 
     def check(self) -> CheckReport:
-        """Count; memory has no checksums."""
+        """Count the messages; a store in memory has no checksums."""
         count = sum([len(queue.owed) for queue in self._queues.values()])
         return CheckReport(len(self._channels), len(self._queues), count, self._size(), [])
 

@@ -1,17 +1,18 @@
-"""The port between the server and what keeps its messages: what a store is given and gives.
+"""The port of stores: the interface between the server and the code that keeps its messages.
 
-Theory of operation.  A :class:`Store` is written to in units of a :class:`StoreBatch`, each of them
-atomic and durable: when :meth:`Store.write` returns, the whole batch survives a power cut; when it
-raises, nothing of the batch is there, neither now nor after a restart.  So one sync serves all that
-arrived while the one before was under way, and what the server confirms is what was written.
+Theory of operation.  The server writes to a :class:`Store` in units of a :class:`StoreBatch`, each
+of which is atomic and durable: when :meth:`Store.write` returns, the whole batch survives a power
+cut; when it raises, nothing of the batch is stored, neither now nor after a restart.  So one sync
+serves all messages that arrived during the previous one, and the server confirms only messages that
+were written.
 
-Messages belong to queues, which a store knows by a *key*: a number that the server gives once and
-never again, so that a queue that is removed and created anew is another one.  Within a queue a
-message is its *sequence*, which rises and is never used twice.  A store never looks into a
+Messages belong to queues, which a store identifies by a *key*: a number that the server never
+reuses, so that a queue that is removed and created again is a different one.  Within a queue, a
+message is identified by its *sequence*, which increases and is never reused.  A store never reads a
 message's body.
 
-A message is *settled* when nobody is owed it any more.  A settled message may be forgotten, unless
-the queue's :class:`Retention` keeps it for readers.
+A message is *settled* when the queue no longer has to deliver it.  A store may drop a settled
+message, unless the queue's :class:`Retention` keeps it for readers.
 
 Everything here blocks and is called by one thread at a time.
 """
@@ -66,7 +67,7 @@ REGULAR_ONLY: Final = 2
 
 
 class StoreError(Exception):
-    """The store failed; the message says what failed and where."""
+    """The store failed; the message says what failed, and where."""
 
 
 class StoreFullError(StoreError):

@@ -1,7 +1,7 @@
-"""The wiring: reads the configuration, chooses doors and adapters, starts and stops it all.
+"""The wiring: reads the configuration, chooses doors and adapters, starts and stops the server.
 
-It is the only module that names concrete adapters.  ``async with running(config) as server`` is the
-whole server in another program or a test; ``serving.py`` adds signals and is what the command runs.
+It is the only module that names concrete adapters.  ``async with running(config) as server`` runs
+the whole server in another program or a test; the command uses ``serving.py``, which adds signals.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Server:
 
     Attributes: ``broker`` and ``cluster`` for their statistics; ``access``, its rules, None if
     every client has all rights; ``world``, the view of its admin doors; ``doors``, where
-    ``doors.further`` are those other than TMQP's; ``door_listeners``, the lists of their listeners.
+    ``doors.further`` are all except TMQP's; ``door_listeners``, the lists of their listeners.
     """
 
     def __init__(
@@ -181,17 +181,17 @@ class Server:
 
     @property
     def addresses(self) -> list[Address]:
-        """Where it listens, with the ports that were chosen."""
+        """The addresses on which it listens, with the actual ports."""
         return [listener.address for listener in self._listeners]
 
     @property
     def web_addresses(self) -> list[str]:
-        """Where it listens for HTTP, with the ports that were chosen."""
+        """The addresses on which it listens for HTTP, with the actual ports."""
         return self.door_addresses(HttpKind.name)
 
     def door_addresses(self, protocol: str = "") -> list[str]:
-        """Where the doors beside TMQP's listen, those of one protocol or all, with the ports that
-        were chosen: ``http://127.0.0.1:8080``."""
+        """Return the addresses of the doors other than TMQP's, of one protocol or of all, with the
+        actual ports: ``http://127.0.0.1:8080``."""
         return [
             door_name(each.protocol, listener.address)
             for each, listeners in zip(self.doors.further, self.door_listeners, strict=True)
@@ -206,13 +206,13 @@ class Server:
 
     @property
     def leader_address(self) -> str:
-        """Where a standby redirects clients; empty without a leader."""
+        """The address to which a standby redirects clients; empty without a leader."""
         return self._hub.leader_address
 
     async def listen(self) -> None:
         """Open the listeners of all doors.
 
-        :raises ListenError: when an address cannot be listened on.
+        :raises ListenError: if it cannot listen on an address.
         """
         for address in self.config.listen:
             self._listeners.append(await open_listener(address))
@@ -223,7 +223,7 @@ class Server:
         await self._udp.listen()
 
     def close_listeners(self, *, keep_operators: bool = False) -> None:
-        """Accept no more, but for operators if they are kept."""
+        """Stop accepting connections, except from operators if they are kept."""
         for listener in self._listeners:
             listener.close()
         for opened, listeners in zip(self.doors.further, self.door_listeners, strict=True):
@@ -244,15 +244,16 @@ class Server:
 
     @property
     def sessions(self) -> int:
-        """Connections, and sources of datagrams that have a session, at this moment."""
+        """The current number of connections, and of sources of datagrams that have a session."""
         # Not counted by the turn, which hears of a session only when its task runs.
         return self._connected_now.count + self._udp.sessions
 
     async def begin(self) -> None:
-        """Bring back what the store holds and create what is declared; before :meth:`run`.
+        """Restore the contents of the store, and create the declared channels, queues and routers;
+        call it before :meth:`run`.
 
-        :raises StoreError: when the store cannot be read.
-        :raises ConfigError: when what is declared cannot be created.
+        :raises StoreError: if the store cannot be read.
+        :raises ConfigError: if a declared channel, queue or router cannot be created.
         """
         now = anyio.current_time()
         if self._store is not None and self._journal is not None:
@@ -261,12 +262,12 @@ class Server:
 
     @property
     def lost_events(self) -> int:
-        """Events that channels' event handlers were not told, because too many waited."""
+        """The number of events that were dropped because too many waited for an event handler."""
         return self._turn.lost_events
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
-        """Let a router work, or have it answer as if it were not there; False when there is no
-        router of that name."""
+        """Enable a router, or disable it: a disabled router answers as if it did not exist.  Return
+        False if there is no router of that name."""
         return self._shell.set_router_enabled(name, enabled)
 
     async def run(self) -> None:
@@ -325,7 +326,7 @@ class Server:
         tasks.start_soon(self._announcing.run)
 
     def start_soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run something beside everything else, until the server ends."""
+        """Run a coroutine in the background, until the server ends."""
         assert self._tasks is not None, "it runs"
         self._tasks.start_soon(work)
 
@@ -335,7 +336,7 @@ class Server:
         gate.forget_answers(session)
 
     def apply(self, config: ServerConfig) -> None:
-        """Be limited by this from now on; of all else it is what the server began with."""
+        """Apply the limits of this configuration from now on; other settings stay as they are."""
         before = self.config.rates
         self.config = config
         self._connected_now.limit_to(config.max_connections, config.max_connections_per_address)
@@ -366,9 +367,9 @@ class Server:
         self._shell.drain(stops=stops)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Let :meth:`run` end, within ``shutdown_timeout_s``.
+        """Make :meth:`run` end, within ``shutdown_timeout_s``.
 
-        :param at_once: wait for no client; only the storage is waited for.
+        :param at_once: wait only for the storage, not for clients.
         """
         self._stopping.set()
         if at_once:

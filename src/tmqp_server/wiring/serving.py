@@ -1,7 +1,7 @@
-"""A server in a process of its own: what signals mean to it.
+"""A server in its own process, controlled by signals.
 
-The first SIGTERM drains the server and stops it, the first SIGINT stops it; the next one of either
-has it wait for no client any more.  SIGHUP has it read its configuration again.
+The first SIGTERM drains and stops the server, the first SIGINT stops it; after a second one of
+either, it no longer waits for clients.  SIGHUP makes it reload its configuration.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Where a message goes that says so itself: the option ``route = "first-frame"``.
+"""Routing by the first part of a message: the option ``route = "first-frame"``.
 
-The first part of what a PUSH, PUB, REQ or DEALER socket sends is then the name of a channel, or a
-name, a semicolon and the number of a queue; the other parts are the message.  What a SUB socket
-subscribes to is the name of a channel, and what it gets has this name as its first part.
+The first part of a message from a PUSH, PUB, REQ or DEALER socket is then the name of a channel, or
+a name, a semicolon and the number of a queue; the other parts are the message.  A SUB socket
+subscribes to the name of a channel, and its messages have this name as their first part.
 
-A name that cannot be one, and names beyond those that one socket may use, take their messages with
-them: these are dropped and counted, requests are answered.  Whether the socket may write there is
-asked for each message, as ever.
+Messages with an invalid name, or with more names than one socket may use, are dropped and counted;
+requests are answered.  The right to push is checked for each message, as usual.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands about connections, and about what a session is subscribed to."""
+"""The commands about connections and subscriptions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Credentials:
         ``public-key``, for which the door has verified that the client has the private key.
     :ivar user: the user; empty for a token.
     :ivar secret: the token, the password or the key.
-    :ivar optional: if no entry has the key, the client counts as one without credentials.
+    :ivar optional: treat the client as one without credentials if no entry has the key.
     """
 
     __slots__ = ("kind", "optional", "secret", "user")

@@ -1,8 +1,8 @@
-"""``Client``: who a connected peer is, and how much of it is in use; and its ``Origin``.
+"""``Client``: a connected peer; and ``Origin``, the part of it that messages refer to.
 
-This is the part of a session that messages and delivery handlers may see.  A message refers to the
-origin of its producer, and while it is in flight to its consumer; ``alive`` tells whether that
-client is still connected, so nothing needs to be looked up when it has gone.
+``Client`` is the part of a session that messages and delivery handlers see.  A message refers to
+the origin of its producer and, while it is in flight, to its consumer; ``alive`` tells whether that
+client is still connected, without a look-up.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ __all__ = ["Client", "Origin"]
 class Origin:
     """The producer of a message: the part of a session that its messages refer to.
 
-    Messages may wait long after their producer has gone, so this holds little, and a session that
-    ends drops its name and type here as well: an attacker could leave one message for each of many
-    sessions with long names, and only the id is part of the message's own size.
+    Messages may wait long after their producer has disconnected, so an origin is small, and the
+    name and type are dropped when the session ends.  Otherwise an attacker could leave one message
+    of each of many sessions with long names, and only the id counts in the size of a message.
     """
 
     __slots__ = ("number", "client_id", "name", "client_type", "door", "alive")
@@ -31,7 +31,7 @@ class Origin:
         self.alive = True
 
     def end(self) -> None:
-        """Note that the producer has gone."""
+        """Note that the producer has disconnected."""
         self.alive = False
         self.name = None
         self.client_type = None
@@ -41,12 +41,12 @@ class Origin:
 
 
 class Client:
-    """One connected peer; after its connection ended ``alive`` is false and stays so.
+    """One connected peer; ``alive`` is false after its connection has ended.
 
-    ``number`` is the connection's number, unique for the process; ``client_id`` is the client's id
-    in the protocol, never ``""``.  ``door`` is the name of its protocol.  ``properties`` are
-    further properties of the connection information (F29), without the token; None without any.
-    ``origin`` is the part that its messages refer to.  ``node`` is true for a slave of this server
+    ``number`` is the connection's number, unique in the process; ``client_id`` is the client's id
+    in the protocol, never empty.  ``door`` is the name of its protocol.  ``properties`` are further
+    properties of the connection information (F29), without the token; None if there are none.
+    ``origin`` is the part to which its messages refer.  ``node`` is true for a slave of this server
     (F133).
     """
 

@@ -1,18 +1,18 @@
-"""What a delivery handler is: its decisions, its methods in order, and where it is found.
+"""Delivery handlers: their methods, their decisions, and their registration.
 
-Theory of operation.  A handler is asked at each step of a message's way and answers with a
-``Decision`` of four parts (specification, "Decisions"; F103): may the flow go on (*allow*), shall
-the message be *saved*, shall it be *put back* into its queue, and what is its producer told
-(*acknowledge*).  The methods of ``DeliveryHandler`` stand in the order in which they are called.
+Theory of operation.  The engine calls a handler at each step of a message, and the handler returns
+a ``Decision`` of four parts (specification, "Decisions"; F103): whether to continue (*allow*), to
+*save* the message, to *put it back* into its queue, and what to answer its producer
+(*acknowledge*).  The methods of ``DeliveryHandler`` are in the order in which they are called.
 ``workflow.py`` calls them and carries the decisions out.
 
 A handler is pure: it gets facts and returns a decision, without I/O, clock or randomness, and one
-handler object serves any number of queues.  Methods a handler does not override are never called:
-which ones it has is found once, when it is registered, and costs nothing per message.
+handler object serves any number of queues.  Methods that a handler does not override are never
+called and cost nothing per message: the engine checks once, at the registration, which ones it has.
 
-A handler that raises, or returns something that is no decision, hurts only its message:
-``exception_thrown`` decides, and unless overridden drops the message and tells a producer that
-asked, with the reason ``error``.
+If a handler raises, or returns something that is not a decision, only its message is affected:
+``exception_thrown`` decides.  Unless overridden, it drops the message and refuses it, with the
+reason ``error``, if the producer waits for an acknowledgement.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def combine(first: Decision, second: Decision) -> Decision:
 
 
 class QueueFacts:
-    """A queue as a delivery handler sees it; read only."""
+    """A queue as a delivery handler sees it; read-only."""
 
     __slots__ = ("channel_name", "queue_id", "options", "high_count", "regular_count")
 
@@ -150,7 +150,7 @@ class QueueFacts:
         self.regular_count = 0
 
     def waiting_count(self) -> int:
-        """Messages waiting, of both priorities."""
+        """The number of waiting messages, of both priorities."""
         return self.high_count + self.regular_count
 
     def __repr__(self) -> str:
@@ -159,14 +159,16 @@ class QueueFacts:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DeliveryHandler:
-    """Decides at each step what happens to a message; subclass it and override some methods."""
+    """Decides what happens to a message at each step; subclass it and override methods."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
-        """A push arrived.  If not allowed, it is not accepted, unless the decision puts it back."""
+        """Called when a push arrives.  If not allowed, it is not accepted, unless the decision puts
+        it back."""
         return ALLOW
 
     def begin_send(self, queue: QueueFacts, message: Message) -> Decision:
-        """The message is about to be sent; called once for each send pass, before any consumer."""
+        """Called when the message is about to be sent: once for each send pass, before any
+        consumer."""
         return ALLOW
 
     def can_consumer_receive(
@@ -176,45 +178,53 @@ class DeliveryHandler:
         return ALLOW
 
     def consumer_received(self, queue: QueueFacts, message: Message, consumer: Client) -> Decision:
-        """The message was sent to this consumer, and registered if it must be acknowledged."""
+        """Called when the message was sent to this consumer, and is in flight if it needs an
+        acknowledgement."""
         return ALLOW
 
     def consumer_receive_failed(
         self, queue: QueueFacts, message: Message, consumer: Client
     ) -> Decision:
-        """The message could not be sent to this consumer: it is blocked or out of credit."""
+        """Called when the message could not be sent to this consumer: it is blocked or out of
+        credit."""
         return ALLOW
 
     def end_send(self, queue: QueueFacts, message: Message) -> Decision:
-        """The send pass is over; ``message.attempts`` is 0 if no consumer has got it yet."""
+        """Called at the end of a send pass; ``message.attempts`` is 0 if no consumer has got it
+        yet."""
         return ALLOW
 
     def message_dequeued(self, queue: QueueFacts, message: Message) -> None:
-        """The message has left the queue's lists and is not put back; acknowledges may follow."""
+        """Called when the message has left the queue's lists and is not put back; acknowledgements
+        may follow."""
 
     def acknowledge_received(
         self, queue: QueueFacts, message: Message, consumer: Client, positive: bool, reason: str
     ) -> Decision:
-        """A consumer answered.  Acknowledging here passes the consumer's own answer on (F79)."""
+        """Called when a consumer answers.  If the decision acknowledges, the producer gets the
+        consumer's own answer (F79)."""
         return ALLOW
 
     def acknowledge_timed_out(
         self, queue: QueueFacts, message: Message, consumer: Client
     ) -> Decision:
-        """A consumer did not answer in time; ``consumer.alive`` is false if it has gone."""
+        """Called when a consumer did not answer in time; ``consumer.alive`` is false if it has
+        disconnected."""
         return ALLOW
 
     def message_timed_out(self, queue: QueueFacts, message: Message) -> Decision:
-        """The message waited longer than it may.  Put back, it waits on, without a timeout."""
+        """Called when the message has waited too long.  If it is put back, it waits without a
+        timeout."""
         return ALLOW
 
     def exception_thrown(self, queue: QueueFacts, message: Message, error: Exception) -> Decision:
-        """Another method raised *error*; this decision stands for the one it failed to make."""
+        """Called when another method raised *error*; this decision replaces the missing one."""
         acknowledge = DECIDE_ACK_NEGATIVE if message.wants_confirm else DECIDE_ACK_NONE
         return Decision(False, False, PUT_BACK_NO, acknowledge, NACK_ERROR)
 
     def save_message(self, queue: QueueFacts, message: Message) -> bool:
-        """A decision requires the message to be saved; return False to leave it unsaved."""
+        """Called when a decision requires the message to be saved; return False to leave it
+        unsaved."""
         return True
 
 

@@ -1,14 +1,15 @@
-"""``Message``: one message as the engine knows it, from push to settlement.
+"""``Message``: one message in the engine, from push to settlement.
 
-The engine never looks into a message.  ``wire`` is whatever the door that received it wants to
-have back when it is delivered, usually the received bytes, so that nothing is encoded twice.
+The engine never reads the contents of a message.  ``wire`` is an object of the door that received
+it, usually the received bytes, which the door gets back when the message is delivered, so that
+nothing is encoded twice.
 
-A message is made once a push, so it holds what every message needs in as few fields as it can:
-yes/no facts share one integer of marks, and what only some messages need (an expiry, a count of
-put-backs, a saved copy) stands in a ``Rare`` record that is made on demand.
+Every push creates a message, so it has few fields: yes/no facts share one integer of marks, and
+properties that only some messages have (an expiry, a count of put-backs, a saved copy) are in a
+``Rare`` record that is created on demand.
 
-A message is always in exactly one place: waiting in its queue, deferred, in flight with one or
-several consumers, or settled.  Whoever moves it keeps the queue's books (``queues.py``).
+A message is always in exactly one place: waiting in its queue, deferred, in flight to one or
+several consumers, or settled.  The code that moves it updates the queue's counters (``queues.py``).
 """
 
 from __future__ import annotations
@@ -196,12 +197,12 @@ class Rare(Record):
 
 @mypyc_attr(acyclic=True)
 class Message:
-    """One message.  ``channel`` is the producer's spelling of the channel's name (F76).
-    ``message_id`` is empty only if the queue does not create ids; the message can then not be
+    """One message.  ``channel`` is the channel's name in the producer's spelling (F76).
+    ``message_id`` is empty only if the queue does not create ids; then the message cannot be
     acknowledged.
 
-    ``sequence`` counts the messages of one queue from 1 and is never used twice; ``attempts``
-    counts the times it was sent; ``size`` is in bytes, as the door counts them.
+    ``sequence`` is the message's number in its queue, from 1, and is never reused; ``attempts`` is
+    the number of deliveries; ``size`` is in bytes, as the door counts them.
     """
 
     __slots__ = (
@@ -259,7 +260,7 @@ class Message:
 
     @property
     def high_priority(self) -> bool:
-        """Whether it goes before every regular message of its queue (F85)."""
+        """Whether it is delivered before all regular messages of its queue (F85)."""
         return self.marks & MARK_HIGH != 0
 
     @property
@@ -269,17 +270,17 @@ class Message:
 
     @property
     def saved(self) -> bool:
-        """Whether the storage has it."""
+        """Whether the storage has saved it."""
         return self.marks & MARK_SAVED != 0
 
     @property
     def confirmed(self) -> bool:
-        """Whether its producer has got its confirm or refusal."""
+        """Whether its producer has received the confirm or refusal."""
         return self.marks & MARK_CONFIRMED != 0
 
     @property
     def expires_at(self) -> float:
-        """When it is too old, in monotonic seconds, or NEVER (F97)."""
+        """When it expires, in monotonic seconds, or NEVER (F97)."""
         rare = self.rare
         return NEVER if rare is None else rare.expires_at
 
@@ -306,7 +307,7 @@ class Message:
 
     @property
     def flight_key(self) -> str:
-        """Under which key it is found among the messages in flight, if it is there."""
+        """The key under which the table of messages in flight has it."""
         return self.rarely().key if self.marks & MARK_DUPLICATE else self.message_id
 
     def rarely(self) -> Rare:
@@ -320,14 +321,14 @@ class Message:
         return rare
 
     def promise(self, client: Client) -> None:
-        """Let only a batch answer its delivery to *client*."""
+        """Reserve the answer to its delivery to *client* for a batch."""
         rare = self.rarely()
         if rare.settling is None:
             rare.settling = {}
         rare.settling[client.number] = None
 
     def break_promise(self, client: Client) -> None:
-        """Let *client* answer for it otherwise again."""
+        """Release the reservation, so that *client* can answer it in any way."""
         rare = self.rarely()
         assert rare.settling is not None, "it was promised"
         del rare.settling[client.number]
@@ -335,7 +336,8 @@ class Message:
             rare.settling = None
 
     def is_held_by(self, client: Client) -> bool:
-        """Whether *client* has it and has not answered, nor has a batch that is not safe yet."""
+        """Return whether it is in flight to *client*, and neither answered nor part of a batch that
+        is being saved."""
         rare = self.rare
         if rare is not None and rare.settling is not None and client.number in rare.settling:
             return False

@@ -1,8 +1,8 @@
-"""What can be set about queues, channels and the broker, with the protocol's defaults.
+"""The options of queues, channels and the broker, with the protocol's defaults.
 
-Each record of options is complete and never changed: to change options means to make a new
-record from the old one and a record of *changes*, in which None means "not given" (F56, F71).
-Problems are found here, before anything is created, and come back as a result code.
+A record of options is complete and immutable: to change options, a new record is made from the old
+one and a record of *changes*, in which None means "not given" (F56, F71).  This module finds
+invalid options before anything is created, and returns a result code.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ class QueueOptions(QueueValues):
 
 
 class QueueChanges(GivenQueueValues):
-    """Options of a queue to set; None leaves an option as it is (F56, F71); with NOWHERE as
-    ``dead_letter`` it has none."""
+    """Changes to the options of a queue; None leaves an option unchanged (F56, F71); NOWHERE as
+    ``dead_letter`` removes the dead letter queue."""
 
     __slots__ = ()
 
@@ -282,7 +282,7 @@ class ChannelOptions(Record):
 
 
 class ChannelChanges(Record):
-    """Options of a channel to set; None leaves an option as it is (F70, F71)."""
+    """Changes to the options of a channel; None leaves an option unchanged (F70, F71)."""
 
     __slots__ = (
         "allow_multiple_queues",

@@ -1,18 +1,18 @@
-"""Custom routers: what a user's class is given of a message, and what it answers with.
+"""Custom routers: your own classes that decide where messages go.
 
-A custom router is a small class that says for each message where it goes::
+A custom router is a small class that returns the targets of each message::
 
     class ByCountry(CustomRouter):
         def route(self, message: RoutedMessage) -> list[Target]:
             country = message.header("Country") or "other"
             return [to_queue(f"orders-{country}", 1)]
 
-It is pure: it gets facts and returns targets, without I/O, clock or randomness, and one object
+It must be pure: it gets facts and returns targets, without I/O, clock or randomness, and one object
 serves all messages of its name.  It is registered under a name, by the configuration or by an
-argument; over the network it is listed, but neither removed nor given bindings.
+argument; clients can list it, but not remove it or add bindings.
 
-One that raises, or returns something else than targets, hurts its message only: the publisher is
-told 500, and the error is logged.
+If it raises, or returns something other than targets, only its message is affected: the publisher
+gets 500, and the error is logged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Target: TypeAlias = BindingOptions
 
 
 class RoutedMessage:
-    """A message as a custom router sees it; read only."""
+    """A message as a custom router sees it; read-only."""
 
     __slots__ = ("_envelope", "router", "sender")
 
@@ -64,7 +64,7 @@ class RoutedMessage:
 
     @property
     def content_type(self) -> int:
-        """The message's content type, a number 0..65535 of the publisher's."""
+        """The message's content type, a number that the publisher chooses, 0..65535."""
         return self._envelope.content_type_of()
 
     @property
@@ -73,36 +73,39 @@ class RoutedMessage:
         return self._envelope.payload_of()
 
     def header(self, name: str) -> str | None:
-        """The first header of that name, in any case; None if it is missing (F8)."""
+        """Return the first header of that name, in any case; None if it is missing (F8)."""
         return self._envelope.header(name)
 
 
 def to_queue(channel: str, queue_id: int | None = None, interaction: int = ASKS_NOTHING) -> Target:
-    """A queue that exists; without *queue_id* the one the message's content type names (F124)."""
+    """Return a queue as a target, which must exist; without *queue_id*, the queue that the
+    message's content type names (F124)."""
     return BindingOptions("", TO_QUEUE, channel, queue_id, 0, interaction, 0)
 
 
 def to_clients(
     target: str, content_type: int | None = None, interaction: int = ASKS_NOTHING, method: int = 0
 ) -> Target:
-    """Clients, named as in a direct message: an id, ``@name:NAME`` or ``@type:TYPE`` (F125)."""
+    """Return clients as a target, named as in a direct message: an id, ``@name:NAME`` or
+    ``@type:TYPE`` (F125)."""
     return BindingOptions("", TO_CLIENTS, target, content_type, 0, interaction, method)
 
 
 def to_tag(filter: str, interaction: int = ASKS_NOTHING) -> Target:
-    """All queues whose tag passes the filter (F126)."""
+    """Return all queues whose tag passes the filter as a target (F126)."""
     return BindingOptions("", TO_TAG, filter, None, 0, interaction, 0)
 
 
 def to_url(url: str, http_method: int | None = None, interaction: int = ASKS_NOTHING) -> Target:
-    """A program that is called by HTTP; only a URL that the server's configuration allows."""
+    """Return an HTTP request to a program as a target; the server's configuration must allow the
+    URL."""
     return BindingOptions("", TO_URL, url, http_method, 0, interaction, 0)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CustomRouter:
-    """Says where messages go; subclass it and override :meth:`route`."""
+    """Decides where messages go; subclass it and override :meth:`route`."""
 
     def route(self, message: RoutedMessage) -> list[Target]:
-        """The targets of *message*, each of which gets it; may be empty."""
+        """Return the targets of *message*, each of which gets it; the list may be empty."""
         raise NotImplementedError
