@@ -133,8 +133,8 @@ class Outbound:
         #: The reader was told to wait; it stands in the line for its next portion.
         self.waits = False
         self.in_line = False
-        #: It sends faster than it may, and is not read from for a while; since when.  This time does
-        #: not count for its deadlines: they are kept from ``excused_until`` on.
+        #: It sends faster than it may, and is not read from for a while; since when.  Its deadlines
+        #: do not count that time: they are kept from ``excused_until`` on.
         self.throttled = False
         self.throttled_at = 0.0
         self.excused_until = 0.0
