@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
+from tmqp_server.engine.delivery.batch_checks import BatchChecks
 from tmqp_server.engine.delivery.batches import Batches
 from tmqp_server.engine.effects import CommitBatch, Erase
 from tmqp_server.storage.journal import Journal
@@ -46,7 +47,7 @@ def _never_fails(original: Any) -> Any:
 def _answers_for_anything(original: Any) -> Any:
     """A batch is done although a message it answers for is not in its client's hands."""
 
-    def check(self: Batches, batch: Any, answer: Any) -> int:
+    def check(self: BatchChecks, batch: Any, answer: Any) -> int:
         code: int = original(self, batch, answer)
         return RESULT_OK if code == RESULT_NOT_FOUND else code
 
@@ -79,7 +80,7 @@ BATCH_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     ),
     (
         "batch-of-anybody", "a batch answers for messages that are not its client's",
-        Batches, "_check_answer", _answers_for_anything,
+        BatchChecks, "_check_answer", _answers_for_anything,
     ),
     (
         "batch-forgets-in-part", "of what a batch settles one message stays on disk",

@@ -33,7 +33,7 @@ from tmqp_server.engine.books import (
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import MoveMessage
 from tmqp_server.engine.core import PendingChange
-from tmqp_server.engine.delivery.batches import Item, PendingBatch
+from tmqp_server.engine.delivery.batch_checks import Item, PendingBatch
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.flights.runs import WaitingRun
 from tmqp_server.engine.model.deferrals import Deferral

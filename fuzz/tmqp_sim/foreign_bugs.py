@@ -9,7 +9,7 @@ from tmqp.frames import Frame
 from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
-from tmqp_server.engine.delivery import batches
+from tmqp_server.engine.delivery import batch_checks
 from tmqp_server.engine.effects import Deliver
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.sessions import Session
@@ -92,7 +92,7 @@ FOREIGN_BUGS: Final = (
     ),
     (
         "branch-answers-for-none", "a batch takes a branch's answers for those of its connection",
-        batches, "_one_of", _of_its_client,
+        batch_checks, "_one_of", _of_its_client,
     ),
     (
         "stopped-and-read", "a peer is read from although its session has stopped it",

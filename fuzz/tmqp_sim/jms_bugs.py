@@ -19,7 +19,7 @@ from tmqp_server.doors.stomp.sending import SendingSession
 from tmqp_server.doors.stomp.wildcards import WildcardSession
 from tmqp_server.engine.commands import Batch, Command, Push, PushExtras
 from tmqp_server.engine.delivery.awaited_copies import tell_held
-from tmqp_server.engine.delivery.batches import Batches
+from tmqp_server.engine.delivery.batch_checks import BatchChecks
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.message import MARK_COPY, MARK_DONE_CONFIRMS, Message
@@ -149,7 +149,7 @@ def _always_another(original: Any) -> Any:
 
 
 def _copies_later(original: Any) -> Any:
-    def check_copies(self: Batches, *rest: Any) -> int:
+    def check_copies(self: BatchChecks, *rest: Any) -> int:
         return 0
 
     return check_copies
@@ -298,7 +298,7 @@ JMS_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     ),
     (
         "jms-copies-later", "a transaction is safe before its copies for durable subscriptions",
-        Batches, "_check_copies", _copies_later,
+        BatchChecks, "_check_copies", _copies_later,
     ),
     (
         "openwire-rollback-commits", "a transaction that is rolled back is committed",

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tmqp_server.engine.commands import MoveMessage
-from tmqp_server.engine.delivery.batches import Batches, Item, PendingBatch
+from tmqp_server.engine.delivery.batch_checks import Item, PendingBatch
+from tmqp_server.engine.delivery.batches import Batches
 from tmqp_server.engine.delivery.moving import Moves
 
 __all__ = ["MOVE_BUGS"]

@@ -32,7 +32,8 @@ from tmqp_server.engine.commands import (
     Synced,
 )
 from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingRun, PendingSave
-from tmqp_server.engine.delivery.batches import Batches, PendingBatch
+from tmqp_server.engine.delivery.batch_checks import PendingBatch
+from tmqp_server.engine.delivery.batches import Batches
 from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.delivery.feeding import Feeder
 from tmqp_server.engine.delivery.feeds import Feeds

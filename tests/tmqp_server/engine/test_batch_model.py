@@ -15,7 +15,8 @@ import pytest
 from tests.tmqp_server.engine.kept import KeptWorld
 from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, Release
-from tmqp_server.engine.delivery.batches import Batches, PendingBatch
+from tmqp_server.engine.delivery.batch_checks import PendingBatch
+from tmqp_server.engine.delivery.batches import Batches
 from tmqp_server.engine.options import QueueChanges
 
 pytestmark = pytest.mark.cold

@@ -16,7 +16,8 @@ from tmqp.constants import (
     RESULT_UNACCEPTABLE,
 )
 from tmqp_server.engine.commands import Command, KeptMessage, MoveMessage
-from tmqp_server.engine.delivery.batches import Batches, Item, PendingBatch
+from tmqp_server.engine.delivery.batch_checks import Item, PendingBatch
+from tmqp_server.engine.delivery.batches import Batches
 from tmqp_server.engine.delivery.deferring import tell_cancelled
 from tmqp_server.engine.delivery.returning import Returned
 from tmqp_server.engine.effects import Erase
@@ -63,7 +64,7 @@ class Moves(Batches):
             item.from_disk = kept is not None
             item.kept = core.stores and message.marks & MARK_SAVED != 0
             batch.items.append(item)
-            code = self._problem_of_room(batch, len(batch.items))
+            code = self._checks.problem_of_room(batch, len(batch.items))
         if code != RESULT_OK:
             core.reply(session, command.request, code)
             return
@@ -93,7 +94,7 @@ class Moves(Batches):
             return RESULT_NOT_IMPLEMENTED  # other servers of a cluster would see parts of it
         if message is not None and message.marks & MARK_SAVING:
             return RESULT_BUSY  # the storage answers for it soon
-        code = self._check_push(batch, command.push, {})
+        code = self._checks.check_push(batch, command.push, {})
         if code == RESULT_OK and batch.items[0].queue is queue:
             return RESULT_UNACCEPTABLE
         return code
