@@ -12,21 +12,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from tmqp.extensions import LAPSE_REMOVED
-from tmqp_client._core.machine import ClientMachine
-from tmqp_client._core.outcomes import Lost, Outcome
-from tmqp_client._core.pending import Pending, PendingTable
-from tmqp_client._core.reception import Reception
-from tmqp_client._core.requests import Request
-from tmqp_client._core.standing import Standing
-from tmqp_server.doors.native.answers import ConfirmWriter
-from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Acknowledge, Command, Connect, Synced
+from tmqp_server.engine.commands import Connect, Synced
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.sending import Sender
-from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
+from tmqp_server.engine.effects import Deliver, Effect, Erase
 from tmqp_server.engine.flights import leave
 from tmqp_server.engine.flights.runs import RunFlights
 from tmqp_server.engine.keeping import Keeper
@@ -36,8 +28,6 @@ from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.timers import Wakeups
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.clients import Clients
-from tmqp_server.hub.coalescing import Coalescer
-from tmqp_server.hub.outlets import Outlets
 from tmqp_server.storage.journal import Journal
 from tmqp_sim.answer_bugs import ANSWER_BUGS
 from tmqp_sim.api_bugs import API_BUGS
@@ -45,11 +35,13 @@ from tmqp_sim.appointment_bugs import APPOINTMENT_BUGS
 from tmqp_sim.batch_bugs import BATCH_BUGS
 from tmqp_sim.cell_bugs import CELL_BUGS
 from tmqp_sim.choosing_bugs import CHOOSING_BUGS
+from tmqp_sim.client_bugs import CLIENT_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS
 from tmqp_sim.commit_bugs import COMMIT_BUGS
 from tmqp_sim.copy_bugs import COPY_BUGS
 from tmqp_sim.dealing_bugs import DEALING_BUGS
 from tmqp_sim.debt_bugs import DEBT_BUGS
+from tmqp_sim.door_bugs import DOOR_BUGS
 from tmqp_sim.feed_bugs import FEED_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.foreign_bugs import FOREIGN_BUGS
@@ -302,136 +294,6 @@ def _erases_at_delivery(original: Any) -> Any:
     return steps
 
 
-# --- The hub and the door ------------------------------------------------------------------------
-
-
-def _skips_the_last(original: Any) -> Any:
-    def hand_out(self: Outlets, effect: Any) -> None:
-        sessions = effect.sessions
-        if len(sessions) > 1:
-            effect.sessions = sessions[:-1]
-        original(self, effect)
-        effect.sessions = sessions
-
-    return hand_out
-
-
-def _never(original: Any) -> Any:
-    def never(*arguments: Any) -> bool:
-        return False
-
-    return never
-
-
-def _drops_the_last(original: Any) -> Any:
-    def take(self: Coalescer) -> Any:
-        taken = original(self)
-        for coalesced in taken:
-            for share in coalesced.shares:
-                if len(share.sessions) > 1:
-                    share.sessions.pop()
-        return taken
-
-    return take
-
-
-def _asks_no_answer(original: Any) -> Any:
-    def encode(self: NativeDoor, effect: Deliver) -> bytes:
-        wants = effect.wants_acknowledge
-        effect.wants_acknowledge = wants and not effect.redelivered
-        data: bytes = original(self, effect)
-        effect.wants_acknowledge = wants
-        return data
-
-    return encode
-
-
-def _always_first(original: Any) -> Any:
-    def encode(self: NativeDoor, effect: Deliver) -> bytes:
-        first = effect.first_acquirer
-        effect.first_acquirer = True
-        data: bytes = original(self, effect)
-        effect.first_acquirer = first
-        return data
-
-    return encode
-
-
-def _keeps_its_hops(original: Any) -> Any:
-    def encode(self: NativeDoor, effect: Deliver) -> bytes:
-        frame: Any = effect.message.wire
-        data: bytes = frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, frame.ttl)
-        return data
-
-    return encode
-
-
-def _deaf_to_no(original: Any) -> Any:
-    def acknowledge(self: NativeSession, event: Any, commands: list[Command]) -> None:
-        original(self, event, commands)
-        if commands and isinstance(commands[-1], Acknowledge):
-            commands[-1].positive = True
-
-    return acknowledge
-
-
-def _only_positives(original: Any) -> Any:
-    def write(self: ConfirmWriter, effect: Confirm) -> bytes:
-        if not effect.positive:
-            effect.positive = True
-            effect.forwarded = None
-        data: bytes = original(self, effect)
-        return data
-
-    return write
-
-
-# --- The client's machine ------------------------------------------------------------------------
-
-
-def _leaves_them_waiting(original: Any) -> Any:
-    def finish(self: Reception, lost: Lost, outcomes: list[Outcome]) -> None:
-        for pending in self._pendings.clear():
-            pending.error = lost.error()
-        original(self, lost, outcomes)
-
-    return finish
-
-
-def _never_asks(original: Any) -> Any:
-    def on_deadline(self: ClientMachine, now: float) -> list[Outcome]:
-        connection = self._connection
-        if connection is not None:
-            connection._pings = 0
-            connection._quiet_since = now
-        outcomes: list[Outcome] = original(self, now)
-        return outcomes
-
-    return on_deadline
-
-
-def _forgets_its_channels(original: Any) -> Any:
-    def requests(self: Standing) -> list[Request]:
-        return []
-
-    return requests
-
-
-def _told_twice(original: Any) -> Any:
-    def remove(self: PendingTable, pending: Pending) -> None:
-        pending.done = False
-
-    return remove
-
-
-def _waits_for_ever(original: Any) -> Any:
-    def expire(self: PendingTable, now: float) -> list[Pending]:
-        original(self, now)
-        return []
-
-    return expire
-
-
 _LIST: Final = (
     Mutant(
         "confirm-before-sync", "a producer is told before the storage has answered",
@@ -533,60 +395,9 @@ _LIST: Final = (
         "leaky-pull", "what a pull had reserved stays reserved",
         Puller, "_drop", _leaky_pull,
     ),
-    Mutant(
-        "skips-the-last", "the last of several recipients gets nothing",
-        Outlets, "hand_out", _skips_the_last,
-    ),
-    Mutant(
-        "overtaken-run", "what is for a session goes out before its coalesced deliveries",
-        Coalescer, "meets_any", _never,
-    ),
-    Mutant(
-        "short-run", "the last of several sessions gets no coalesced deliveries",
-        Coalescer, "take", _drops_the_last,
-    ),
-    Mutant(
-        "asks-no-answer", "a message that is sent again asks for no acknowledge",
-        NativeDoor, "encode_delivery", _asks_no_answer,
-    ),
-    Mutant(
-        "always-first", "every consumer is told to be the first",
-        NativeDoor, "encode_delivery", _always_first,
-    ),
-    Mutant(
-        "endless-hops", "the time to live is not counted down",
-        NativeDoor, "encode_delivery", _keeps_its_hops,
-    ),
-    Mutant(
-        "deaf-to-no", "a negative acknowledge is read as a positive one",
-        NativeSession, "_acknowledge", _deaf_to_no,
-    ),
-    Mutant(
-        "only-positive", "a negative confirm is written as a positive one",
-        ConfirmWriter, "write", _only_positives,
-    ),
-    Mutant(
-        "leaves-them-waiting", "a lost connection does not settle what was asked on it",
-        Reception, "_finish", _leaves_them_waiting,
-    ),
-    Mutant(
-        "never-asks", "a client does not notice that nothing comes any more",
-        ClientMachine, "on_deadline", _never_asks,
-    ),
-    Mutant(
-        "forgets-its-channels", "a client does not join again after a loss",
-        Standing, "requests", _forgets_its_channels,
-    ),
-    Mutant(
-        "told-twice", "an answer that has come stays awaited",
-        PendingTable, "remove", _told_twice,
-    ),
-    Mutant(
-        "waits-for-ever", "an answer that does not come is awaited for ever",
-        PendingTable, "expire", _waits_for_ever,
-    ),
     *[Mutant(*bug) for bugs in (
-        RUN_BUGS, BATCH_BUGS, COMMIT_BUGS, MEMORY_BUGS, MOVE_BUGS, ANSWER_BUGS, CLOCK_BUGS,
+        DOOR_BUGS, CLIENT_BUGS, RUN_BUGS, BATCH_BUGS, COMMIT_BUGS, MEMORY_BUGS, MOVE_BUGS,
+        ANSWER_BUGS, CLOCK_BUGS,
         FLEETING_BUGS, SHELL_BUGS, WEB_BUGS, API_BUGS, FOREIGN_BUGS, WORK_BUGS, DEALING_BUGS,
         CHOOSING_BUGS, KEY_BUGS, TERMS_BUGS, TENANT_BUGS, APPOINTMENT_BUGS, LINK_BUGS, FEED_BUGS,
         NSQ_BUGS, DEBT_BUGS, SHELF_BUGS, NAME_BUGS, COPY_BUGS, HOLD_BUGS, ZMTP_BUGS, SMALL_BUGS,
