@@ -48,7 +48,7 @@ from tmqp.models import (
     parse_list,
     properties_of,
 )
-from tmqp.models._address import AddressKind
+from tmqp.models._kinds import AddressKind
 
 ALL_MODELS: Final[list[type[Model]]] = [
     *(QueueOptions, ChannelOptions, BindingInformation),

@@ -1,4 +1,4 @@
-"""What all JSON models share: the kinds of their properties, reading, checking and writing.
+"""What all JSON models share: their properties, reading, checking and writing.
 
 Theory of operation
 -------------------
@@ -17,24 +17,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import IntEnum
-from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
-from tmqp.constants import QueueStatus, queue_status_from_word
 from tmqp.errors import TmqpError
-from tmqp.models._address import UNFIT, AddressKind
 from tmqp.models._json import JsonRefusedError, dump, load
+from tmqp.models._kinds import (
+    STATUS_NUMBER,
+    UNFIT,
+    AddressKind,
+    FlagKind,
+    IntegerKind,
+    IntegersKind,
+    NumberedKind,
+    PropertyKind,
+    StatusWordKind,
+    TextKind,
+)
 from tmqp.models._option_facts import OptionFacts
 
 __all__ = [
-    "INT32",
-    "INT64",
-    "LIMIT31",
     "MAX_BODY_BYTES",
     "MAX_LIST_BYTES",
-    "MAX_TEXT_CHARACTERS",
-    "UINT16",
-    "UINT31",
-    "UINT63",
     "Model",
     "ModelError",
     "Property",
@@ -58,17 +61,6 @@ __all__ = [
 MAX_BODY_BYTES: Final = 65_536
 #: Largest list, or information with a list, in bytes; the default limit of a payload.
 MAX_LIST_BYTES: Final = 1_048_576
-#: Longest text in a property; a header cannot be longer (F6).
-MAX_TEXT_CHARACTERS: Final = 65_535
-
-#: Ranges of the specification's number types; UINT31 is the half of an Integer that a timeout or a
-#: limit can mean something by, LIMIT31 that of a limit which may be none, -1.
-INT32: Final = (-(2**31), 2**31 - 1)
-INT64: Final = (-(2**63), 2**63 - 1)
-UINT16: Final = (0, 2**16 - 1)
-UINT31: Final = (0, 2**31 - 1)
-LIMIT31: Final = (-1, 2**31 - 1)
-UINT63: Final = (0, 2**63 - 1)
 
 _SHOWN_CHARACTERS: Final = 40
 
@@ -118,166 +110,6 @@ def _show(value: object) -> str:
     return repr(value)[:_SHOWN_CHARACTERS]
 
 
-# --- Kinds: what a property holds -------------------------------------------------------------
-
-
-class _Kind(Protocol):
-    """What a property holds: ``read`` answers the value as the model keeps it, or ``UNFIT``."""
-
-    @property
-    def expected(self) -> str: ...
-
-    def read(self, value: object) -> object: ...
-
-    def write(self, value: Any) -> object: ...
-
-
-class _Text:
-    __slots__ = ()
-
-    expected = f"Unicode text of at most {MAX_TEXT_CHARACTERS} characters"
-
-    def read(self, value: object) -> object:
-        if not isinstance(value, str) or len(value) > MAX_TEXT_CHARACTERS:
-            return UNFIT
-        if not value.isascii():
-            try:
-                value.encode("utf-8")
-            except UnicodeEncodeError:  # "\ud800" is JSON, but no text that a frame could carry
-                return UNFIT
-        return str(value)  # a StrEnum member becomes what will be read back
-
-    def write(self, value: str) -> object:
-        return value
-
-
-class _Flag:
-    __slots__ = ()
-
-    expected = "true or false"
-
-    def read(self, value: object) -> object:
-        return value if isinstance(value, bool) else UNFIT
-
-    def write(self, value: bool) -> object:
-        return value
-
-
-class _Integer:
-    __slots__ = ("expected", "high", "low")
-
-    def __init__(self, low: int, high: int) -> None:
-        self.expected = f"an integer {low}..{high}"
-        self.low = low
-        self.high = high
-
-    def read(self, value: object) -> object:
-        if not isinstance(value, int) or isinstance(value, bool):
-            return UNFIT
-        return int(value) if self.low <= value <= self.high else UNFIT
-
-    def write(self, value: int) -> object:
-        return value
-
-
-class _Integers:
-    """An array of queue ids, kept as a tuple."""
-
-    __slots__ = ("expected", "high", "low", "most")
-
-    def __init__(self, low: int, high: int) -> None:
-        self.low = low
-        self.high = high
-        self.most = high - low + 1
-        self.expected = f"an array of at most {self.most} integers {low}..{high}"
-
-    def read(self, value: object) -> object:
-        if not isinstance(value, (list, tuple)) or len(value) > self.most:
-            return UNFIT
-        if not value:
-            return ()
-        # Three passes in C: a channel may report every id there is, and twice.
-        if set(map(type, value)) != {int} or min(value) < self.low or max(value) > self.high:
-            return UNFIT
-        return tuple(value)
-
-    def write(self, value: tuple[int, ...]) -> object:
-        return list(value)
-
-
-class _Numbered:
-    """A member of an enumeration, written as its number; read as its number or its name.
-
-    :param strict: False keeps a number the enumeration does not have, as a plain integer: a server
-        reports what it was told (F60), and one odd router must not hide the whole list.
-    """
-
-    __slots__ = ("expected", "members", "strict")
-
-    def __init__(self, enumeration: type[IntEnum], *, strict: bool) -> None:
-        named = ", ".join(f"{member.value} {member.name}" for member in enumeration)
-        self.expected = f"an integer ({named})"
-        self.strict = strict
-        self.members: dict[int | str, IntEnum] = {}
-        for member in enumeration:
-            self.members[member.value] = member
-            self.members[member.name.replace("_", "").lower()] = member
-
-    def read(self, value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, (int, str)):
-            return UNFIT
-        if isinstance(value, str):
-            return self.members.get(value.lower(), UNFIT)
-        low, high = INT32
-        unknown = UNFIT if self.strict or not low <= value <= high else int(value)
-        return self.members.get(value, unknown)
-
-    def write(self, value: int) -> object:
-        return int(value)
-
-
-class _StatusNumber:
-    """A queue status as options have it: a number and only a number (F71, F72)."""
-
-    __slots__ = ()
-
-    expected = f"an integer {min(QueueStatus).value}..{max(QueueStatus).value}"
-
-    def read(self, value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int):
-            return UNFIT
-        return _STATUS_BY_NUMBER.get(value, UNFIT)
-
-    def write(self, value: QueueStatus) -> object:
-        return value.value
-
-
-class _StatusWord:
-    """A queue status as information and events have it: a word (F68, F130); numbers are read too.
-
-    :param words: the spelling to write, by status number.
-    """
-
-    __slots__ = ("expected", "words")
-
-    def __init__(self, words: tuple[str, ...]) -> None:
-        self.words = words
-        self.expected = "one of " + ", ".join(words)
-
-    def read(self, value: object) -> object:
-        if isinstance(value, str):
-            status = queue_status_from_word(value)
-            return UNFIT if status is None else status
-        return _STATUS_NUMBER.read(value)
-
-    def write(self, value: QueueStatus) -> object:
-        return self.words[value]
-
-
-_STATUS_NUMBER: Final = _StatusNumber()
-_STATUS_BY_NUMBER: Final = {status.value: status for status in QueueStatus}
-
-
 # --- Properties: the declarations of a model ---------------------------------------------------
 
 
@@ -306,7 +138,7 @@ class Property:
         "required",
     )
 
-    def __init__(self, name: str, kind: _Kind, also: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, kind: PropertyKind, also: tuple[str, ...] = ()) -> None:
         self.name = name
         self.kind = kind
         self.also = also
@@ -322,7 +154,7 @@ class Property:
     def bounds(self) -> tuple[int, int] | None:
         """The least and the largest integer that it may hold; None if it holds no integer."""
         kind = self.kind
-        return (kind.low, kind.high) if isinstance(kind, _Integer) else None
+        return (kind.low, kind.high) if isinstance(kind, IntegerKind) else None
 
     def bound_to(self, declared: Field[Any]) -> Property:
         """Return this property as the dataclass field *declared* completes it."""
@@ -344,7 +176,7 @@ _KEY: Final = "tmqp"
 
 def text(name: str, *also: str) -> _Metadata:
     """Declare a property that holds text."""
-    return {_KEY: Property(name, _Text(), also)}
+    return {_KEY: Property(name, TextKind(), also)}
 
 
 def address(name: str) -> _Metadata:
@@ -354,32 +186,32 @@ def address(name: str) -> _Metadata:
 
 def flag(name: str) -> _Metadata:
     """Declare a property that holds true or false."""
-    return {_KEY: Property(name, _Flag())}
+    return {_KEY: Property(name, FlagKind())}
 
 
 def integer(name: str, bounds: tuple[int, int], *also: str) -> _Metadata:
     """Declare a property that holds an integer within *bounds*, both included."""
-    return {_KEY: Property(name, _Integer(*bounds), also)}
+    return {_KEY: Property(name, IntegerKind(*bounds), also)}
 
 
 def integers(name: str, bounds: tuple[int, int]) -> _Metadata:
     """Declare a property that holds an array of integers within *bounds*, both included."""
-    return {_KEY: Property(name, _Integers(*bounds))}
+    return {_KEY: Property(name, IntegersKind(*bounds))}
 
 
 def numbered(name: str, enumeration: type[IntEnum], *, strict: bool = True) -> _Metadata:
     """Declare a property that holds the number of a member of *enumeration*."""
-    return {_KEY: Property(name, _Numbered(enumeration, strict=strict))}
+    return {_KEY: Property(name, NumberedKind(enumeration, strict=strict))}
 
 
 def status_number(name: str) -> _Metadata:
     """Declare a property that holds a queue status as a number."""
-    return {_KEY: Property(name, _STATUS_NUMBER)}
+    return {_KEY: Property(name, STATUS_NUMBER)}
 
 
 def status_word(name: str, words: tuple[str, ...]) -> _Metadata:
     """Declare a property that holds a queue status as one of *words*."""
-    return {_KEY: Property(name, _StatusWord(words))}
+    return {_KEY: Property(name, StatusWordKind(words))}
 
 
 def option(

@@ -16,7 +16,7 @@ import click
 
 from tmqp import QueueStatus
 from tmqp.models import QueueOptions
-from tmqp.models._address import AddressKind
+from tmqp.models._kinds import AddressKind
 from tmqp.models._model import properties_of
 from tmqp_client.cli._kinds import Number
 

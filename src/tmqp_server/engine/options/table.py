@@ -11,7 +11,7 @@ from typing import Final
 
 from tmqp.constants import QueueStatus
 from tmqp.models import ChannelOptions, Model, QueueOptions
-from tmqp.models._address import AddressKind
+from tmqp.models._kinds import AddressKind
 from tmqp.models._model import properties_of
 
 __all__ = [
