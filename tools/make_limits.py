@@ -31,6 +31,7 @@ PAGE: Final = ROOT / "docs" / "limits.md"
 _LIMITS: Final = ROOT / "src" / "tmqp" / "limits.py"
 _JSON: Final = (
     ROOT / "src" / "tmqp" / "models" / "_model.py",
+    ROOT / "src" / "tmqp" / "models" / "_kinds.py",
     ROOT / "src" / "tmqp" / "models" / "_json.py",
 )
 _COPIES: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "copies.py"

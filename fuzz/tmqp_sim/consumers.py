@@ -12,6 +12,7 @@ from tmqp.constants import TYPE_ACKNOWLEDGE, HeaderName
 from tmqp.extensions import REASON_RELEASE
 from tmqp.frames import Frame
 from tmqp_client._core import requests
+from tmqp_client._core.arguments import Pairs
 from tmqp_client._core.inbox import Inbox
 from tmqp_client._core.outcomes import NotRestored
 from tmqp_client._core.pending import Kind, Pending
@@ -79,7 +80,7 @@ class Habits:
         #: It asks for more time, and takes it.
         self.extend = 0
         #: What it wants of its subscription.
-        self.terms: requests.Pairs = ()
+        self.terms: Pairs = ()
         #: It changes that about so often; 0 for never.
         self.retune_s = 0.0
         #: What it wants; None is everything.

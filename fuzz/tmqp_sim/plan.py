@@ -13,7 +13,8 @@ from typing import Final
 
 from tmqp.constants import STATUS_BROADCAST, STATUS_PULL, STATUS_PUSH, STATUS_ROUND_ROBIN
 from tmqp.extensions import KEYS_STICKY, KEYS_STRICT
-from tmqp_client._core.requests import Pairs, terms_headers
+from tmqp_client._core.arguments import Pairs
+from tmqp_client._core.requests import terms_headers
 from tmqp_sim.bulk_plan import draw_bulk, draw_mixed
 from tmqp_sim.clients import FORGERS
 from tmqp_sim.consumers import Habits

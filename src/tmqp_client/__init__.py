@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tmqp._lazy import loading as _loading
-from tmqp_client._core.requests import Headers, Payload
+from tmqp_client._core.arguments import Headers, Payload
 from tmqp_client._io.admission import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport, Pushed
 from tmqp_client.batch import Batch

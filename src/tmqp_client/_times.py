@@ -14,7 +14,7 @@ from tmqp.extensions import (
     HEADER_PRIORITY,
     HEADER_WAIT,
 )
-from tmqp_client._core.requests import Headers, to_pairs
+from tmqp_client._core.arguments import Headers, to_pairs
 
 __all__ = ["USUAL_PRIORITY", "with_key", "with_priority", "with_times", "with_wait"]
 

@@ -9,18 +9,8 @@ from typing import Final, Literal, final
 from tmqp.constants import RESULT_NOT_FOUND, NackReason
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import OP_APPLY_BATCH, REASON_RELEASE
-from tmqp_client._core.requests import (
-    NO_HEADERS,
-    Headers,
-    Pairs,
-    Payload,
-    Request,
-    acknowledge_frame,
-    payload_bytes,
-    push_frame,
-    release_headers,
-    to_pairs,
-)
+from tmqp_client._core.arguments import NO_HEADERS, Headers, Pairs, Payload, payload_bytes, to_pairs
+from tmqp_client._core.requests import Request, acknowledge_frame, push_frame, release_headers
 from tmqp_client._port import Port
 from tmqp_client._times import with_key, with_times
 from tmqp_client.errors import AlreadyAcknowledged, OperationFailed

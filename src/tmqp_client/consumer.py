@@ -21,7 +21,8 @@ from tmqp.errors import LocalProtocolError
 from tmqp.extensions import LIFETIME_OWNER
 from tmqp.frames import Frame
 from tmqp_client._core import requests
-from tmqp_client._core.requests import NO_HEADERS, Pairs, Request
+from tmqp_client._core.arguments import NO_HEADERS, Pairs
+from tmqp_client._core.requests import Request
 from tmqp_client._io.stream import InboxReader
 from tmqp_client._port import Port
 from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed, OperationTimeout

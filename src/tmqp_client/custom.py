@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Self, final
 
 from tmqp.constants import TYPE_CUSTOM
+from tmqp_client._core.arguments import Headers
 from tmqp_client._core.board import CUSTOM_MESSAGES
 from tmqp_client._core.letters import WrittenRequest
 from tmqp_client._core.pending import Kind
-from tmqp_client._core.requests import Headers
 from tmqp_client._listening import Listening
 from tmqp_client._port import Port
 from tmqp_client._received import ReceivedMessage

@@ -10,8 +10,8 @@ from typing import Self, final
 from tmqp.constants import TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX, NackReason, ResultCode
 from tmqp.frames import Frame
 from tmqp_client._core import letters
+from tmqp_client._core.arguments import Payload, payload_bytes
 from tmqp_client._core.board import DIRECT_MESSAGES
-from tmqp_client._core.requests import Payload, payload_bytes
 from tmqp_client._listening import Listening
 from tmqp_client._port import Port
 from tmqp_client._received import ReceivedMessage

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, final
 from tmqp.constants import NackReason
 from tmqp.extensions import REASON_RELEASE
 from tmqp.frames import Frame
-from tmqp_client._core.requests import NO_HEADERS, Pairs, extend, release_headers
+from tmqp_client._core.arguments import NO_HEADERS, Pairs
+from tmqp_client._core.requests import extend, release_headers
 from tmqp_client._received import ReceivedMessage
 from tmqp_client.errors import AlreadyAcknowledged
 

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from tmqp.errors import LocalProtocolError
 from tmqp.frames import Frame
-from tmqp_client._core.requests import Headers, Payload, payload_bytes, to_pairs
+from tmqp_client._core.arguments import Headers, Payload, payload_bytes, to_pairs
 from tmqp_client.errors import MalformedParts
 
 __all__ = ["MAX_PARTS", "PARTS_HEADER", "Multipart", "parts_of", "with_parts"]

@@ -15,11 +15,12 @@ import anyio
 import anyio.lowlevel
 
 from tmqp.frames import Frame
+from tmqp_client._core.arguments import NO_HEADERS, Headers, Pairs
 from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.outcomes import Lost
 from tmqp_client._core.pending import Pending, Waiter, time_limit
 from tmqp_client._core.pulls import PullUnderWay
-from tmqp_client._core.requests import NO_HEADERS, Headers, Pairs, PullRequest, Request
+from tmqp_client._core.requests import PullRequest, Request
 from tmqp_client._io.admission import Dropped
 from tmqp_client._io.line import Line
 from tmqp_client._io.loop import Signal, now

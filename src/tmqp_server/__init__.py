@@ -84,7 +84,8 @@ if TYPE_CHECKING:
     from tmqp_server.settings.tls import TlsSettings
     from tmqp_server.storage.memory import MemoryStore
     from tmqp_server.storage.port import StoreError
-    from tmqp_server.wiring.app import Server, running
+    from tmqp_server.wiring.app import Server
+    from tmqp_server.wiring.running import running
     from tmqp_server.wiring.serving import serve_forever
 
 __all__ = [
@@ -178,7 +179,8 @@ _HOMES: Final = {
     "settings.tls": "TlsSettings",
     "storage.memory": "MemoryStore",
     "storage.port": "StoreError",
-    "wiring.app": "Server running",
+    "wiring.app": "Server",
+    "wiring.running": "running",
     "wiring.serving": "serve_forever",
 }
 

@@ -15,7 +15,7 @@ from tests.project import ROOT
 from tmqp import ConnectionInformation, Frame, FrameDecoder, LocalProtocolError, QueueStatus
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import ClientLimits
-from tmqp_client._core import requests
+from tmqp_client._core import arguments, requests
 from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.standing import Standing
 
@@ -156,7 +156,7 @@ def test_the_greeting_is_the_originals_bytes(name: str) -> None:
 )
 def test_a_name_that_cannot_be_a_channels_is_refused_here(name: str) -> None:
     with pytest.raises(LocalProtocolError, match="channel name"):
-        requests.check_channel(name)
+        arguments.check_channel(name)
 
 
 @pytest.mark.parametrize("queue_id", [-1, 65_536])
@@ -175,8 +175,8 @@ def test_an_unknown_status_is_named_with_the_known_ones() -> None:
     ("given", "expected"),
     [(b"a", b"a"), ("ü", b"\xc3\xbc"), (bytearray(b"b"), b"b"), (memoryview(b"c"), b"c")],
 )
-def test_a_payload_is_bytes_or_text(given: requests.Payload, expected: bytes) -> None:
-    assert requests.payload_bytes(given) == expected
+def test_a_payload_is_bytes_or_text(given: arguments.Payload, expected: bytes) -> None:
+    assert arguments.payload_bytes(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_payload_is_bytes_or_text(given: requests.Payload, expected: bytes) ->
 )
 def test_anything_else_is_no_payload(given: Any, words: str) -> None:
     with pytest.raises(LocalProtocolError, match=words):
-        requests.payload_bytes(given)
+        arguments.payload_bytes(given)
 
 
 def test_more_headers_follow_the_standard_ones() -> None:

@@ -14,8 +14,9 @@ from tmqp_client import ConnectFailed, OperationFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, read_config
 from tmqp_server.engine.options import QueueOptions as OldOptions
 from tmqp_server.io import audit_file
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
 from tmqp_server.wiring.reloading import reload_config
+from tmqp_server.wiring.running import running
 
 pytestmark = pytest.mark.cold
 

@@ -32,7 +32,8 @@ from tmqp_client import (
 )
 from tmqp_client.cli import cli
 from tmqp_server.config import ServerConfig, read_config
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
+from tmqp_server.wiring.running import running
 
 pytestmark = pytest.mark.cold
 

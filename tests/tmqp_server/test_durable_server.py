@@ -36,7 +36,8 @@ from tmqp_server.storage.port import (
     StoreFullError,
 )
 from tmqp_server.storage.topology import router_to_bytes
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
+from tmqp_server.wiring.running import running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

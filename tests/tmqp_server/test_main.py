@@ -475,7 +475,7 @@ COLLECTOR = """
 import anyio, gc
 from tmqp.address import Address
 from tmqp_server import __main__ as command
-from tmqp_server.wiring.app import running
+from tmqp_server.wiring.running import running
 from tmqp_server.config import ServerConfig
 
 async def as_a_library():

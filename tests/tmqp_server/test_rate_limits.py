@@ -10,8 +10,9 @@ import pytest
 from tests.waiting import until
 from tmqp_client import ConnectFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, read_config
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
 from tmqp_server.wiring.reloading import reload_config
+from tmqp_server.wiring.running import running
 
 pytestmark = pytest.mark.cold
 

@@ -23,7 +23,7 @@ from tmqp_server import Access, Applicant
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.io.tls import server_context
 from tmqp_server.settings.tls import TlsSettings
-from tmqp_server.wiring.app import running
+from tmqp_server.wiring.running import running
 
 
 @pytest.fixture(scope="module")

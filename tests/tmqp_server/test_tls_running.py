@@ -20,8 +20,9 @@ from tmqp_server.config import ConfigError, ServerConfig, read_config
 from tmqp_server.io.der import expiry_of
 from tmqp_server.io.tls import expiry_of_certificate, server_context
 from tmqp_server.settings.tls import TlsSettings
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
 from tmqp_server.wiring.reloading import reload_config
+from tmqp_server.wiring.running import running
 
 pytestmark = pytest.mark.cold
 

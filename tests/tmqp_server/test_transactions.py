@@ -19,7 +19,8 @@ from tmqp_server.config import ServerConfig
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import Store, StoreError
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
+from tmqp_server.wiring.running import running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -20,7 +20,8 @@ from tmqp.limits import Limits
 from tmqp_server.access.auth import Access
 from tmqp_server.access.custom import MessageHook
 from tmqp_server.config import ServerConfig
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
+from tmqp_server.wiring.running import running
 
 __all__ = ["Wire", "dial", "serving", "settled", "wire"]
 

@@ -28,10 +28,10 @@ from tmqp.models._json import (
     MIN_BYTES_PER_NESTED,
     MIN_BYTES_PER_VALUE,
 )
+from tmqp.models._kinds import MAX_TEXT_CHARACTERS
 from tmqp.models._model import (
     MAX_BODY_BYTES,
     MAX_LIST_BYTES,
-    MAX_TEXT_CHARACTERS,
     Model,
     ModelError,
     Property,

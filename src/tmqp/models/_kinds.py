@@ -22,8 +22,8 @@ __all__ = [
     "FlagKind",
     "IntegerKind",
     "IntegersKind",
-    "Kind",
     "NumberedKind",
+    "PropertyKind",
     "StatusWordKind",
     "TextKind",
 ]
@@ -44,8 +44,13 @@ UINT63: Final = (0, 2**63 - 1)
 UNFIT: Final = object()
 
 
+<<<<<<< ours
 class Kind(Protocol):
     """The type of a property: ``read`` returns the value as the model keeps it, or ``UNFIT``."""
+=======
+class PropertyKind(Protocol):
+    """What a property holds: ``read`` answers the value as the model keeps it, or ``UNFIT``."""
+>>>>>>> theirs
 
     @property
     def expected(self) -> str: ...

@@ -22,36 +22,22 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 from tmqp.errors import TmqpError
 from tmqp.models._json import JsonRefusedError, dump, load
 from tmqp.models._kinds import (
-    INT32,
-    INT64,
-    LIMIT31,
-    MAX_TEXT_CHARACTERS,
     STATUS_NUMBER,
-    UINT16,
-    UINT31,
-    UINT63,
     UNFIT,
     AddressKind,
     FlagKind,
     IntegerKind,
     IntegersKind,
-    Kind,
     NumberedKind,
+    PropertyKind,
     StatusWordKind,
     TextKind,
 )
 from tmqp.models._option_facts import OptionFacts
 
 __all__ = [
-    "INT32",
-    "INT64",
-    "LIMIT31",
     "MAX_BODY_BYTES",
     "MAX_LIST_BYTES",
-    "MAX_TEXT_CHARACTERS",
-    "UINT16",
-    "UINT31",
-    "UINT63",
     "Model",
     "ModelError",
     "Property",
@@ -152,7 +138,7 @@ class Property:
         "required",
     )
 
-    def __init__(self, name: str, kind: Kind, also: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, kind: PropertyKind, also: tuple[str, ...] = ()) -> None:
         self.name = name
         self.kind = kind
         self.also = also

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 from tmqp.constants import STATUS_EVENT_WORDS, EventName, QueueStatus
-from tmqp.models._model import INT32, UINT16, Model, flag, integer, status_word, text
+from tmqp.models._kinds import INT32, UINT16
+from tmqp.models._model import Model, flag, integer, status_word, text
 from tmqp.models.information import NodeInformation
 
 __all__ = [

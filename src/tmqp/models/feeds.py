@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tmqp.models._model import MAX_LIST_BYTES, UINT16, UINT63, Model, integer, text
+from tmqp.models._kinds import UINT16, UINT63
+from tmqp.models._model import MAX_LIST_BYTES, Model, integer, text
 
 __all__ = ["FeedInformation"]
 

@@ -10,14 +10,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tmqp.constants import STATUS_INFORMATION_WORDS, QueueStatus, RouteMethod
+from tmqp.models._kinds import INT32, INT64, LIMIT31, UINT16, UINT31, UINT63
 from tmqp.models._model import (
-    INT32,
-    INT64,
-    LIMIT31,
     MAX_LIST_BYTES,
-    UINT16,
-    UINT31,
-    UINT63,
     Model,
     address,
     extension,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tmqp.models._model import UINT16, UINT63, Model, flag, integer, text
+from tmqp.models._kinds import UINT16, UINT63
+from tmqp.models._model import Model, flag, integer, text
 
 __all__ = ["NodeDecision", "ServerInformation"]
 

@@ -27,12 +27,8 @@ from tmqp.extensions import (
     WHEN_FULL_DROP_OLDEST,
     WHEN_FULL_REFUSE,
 )
+from tmqp.models._kinds import INT32, LIMIT31, UINT16, UINT31, UINT63
 from tmqp.models._model import (
-    INT32,
-    LIMIT31,
-    UINT16,
-    UINT31,
-    UINT63,
     Model,
     address,
     extension,

@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tmqp.models._model import (
-    MAX_LIST_BYTES,
-    UINT16,
-    UINT63,
-    Model,
-    extension,
-    integer,
-    text,
-)
+from tmqp.models._kinds import UINT16, UINT63
+from tmqp.models._model import MAX_LIST_BYTES, Model, extension, integer, text
 
 __all__ = [
     "CursorInformation",

@@ -18,8 +18,9 @@ from tmqp.constants import (
 )
 from tmqp.errors import LocalProtocolError
 from tmqp.frames import Frame
+from tmqp_client._core.arguments import Headers, check_channel, check_queue_id, to_pairs
 from tmqp_client._core.pending import NO_QUEUE, Kind
-from tmqp_client._core.requests import Headers, Request, check_channel, check_queue_id, to_pairs
+from tmqp_client._core.requests import Request
 
 __all__ = [
     "DirectRequest",

@@ -45,12 +45,13 @@ from tmqp.errors import LocalProtocolError
 from tmqp.frames import Frame
 from tmqp.state import Role
 from tmqp_client._core import requests
+from tmqp_client._core.arguments import NO_HEADERS, Headers, Pairs, check_channel, check_queue_id
 from tmqp_client._core.inbox import Inbox
 from tmqp_client._core.outcomes import Lost, Outcome
 from tmqp_client._core.pending import NO_QUEUE, Kind, Pending, time_limit, timeout_error
 from tmqp_client._core.pulls import PullUnderWay
 from tmqp_client._core.reception import Reception
-from tmqp_client._core.requests import NO_HEADERS, Headers, Pairs, PullRequest, Request
+from tmqp_client._core.requests import PullRequest, Request
 from tmqp_client.errors import ClientClosed
 
 __all__ = ["ClientMachine"]
@@ -442,9 +443,9 @@ class ClientMachine(Reception):
         :raises AlreadyConsuming: when there is one.
         :raises LocalProtocolError: when the arguments cannot be a channel's name and a queue id.
         """
-        requests.check_channel(channel)
+        check_channel(channel)
         if queue_id is not None:
-            requests.check_queue_id(queue_id)
+            check_queue_id(queue_id)
         return self._mailboxes.open(channel, queue_id)
 
     def unsubscribe(self, channel: str, queue_id: int | None) -> None:

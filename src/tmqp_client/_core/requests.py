@@ -7,16 +7,12 @@ of server understand that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final
 
 from tmqp import models
 from tmqp._compat import mypyc_attr
 from tmqp.constants import (
-    FORBIDDEN_NAME_CHARACTERS,
     HEADER_VALUE_YES,
-    MAX_QUEUE_ID,
     OP_CHANNEL_CONSUMERS,
     OP_CHANNEL_INFORMATION,
     OP_CHANNEL_LIST,
@@ -78,20 +74,21 @@ from tmqp.extensions import (
     RETURN_WORD_TIMEOUT,
 )
 from tmqp.frames import Frame
-from tmqp.names import fault_of_name
+from tmqp_client._core.arguments import (
+    NO_HEADERS,
+    Headers,
+    Pairs,
+    check_channel,
+    check_queue_id,
+    to_pairs,
+)
 from tmqp_client._core.pending import NO_QUEUE, Kind
 
 __all__ = [
-    "NO_HEADERS",
-    "Headers",
     "OwnedRequest",
-    "Pairs",
-    "Payload",
     "PullRequest",
     "Request",
     "acknowledge_frame",
-    "check_channel",
-    "check_queue_id",
     "create_channel",
     "create_queue",
     "extend",
@@ -99,24 +96,15 @@ __all__ = [
     "grant",
     "join",
     "leave",
-    "payload_bytes",
     "push_frame",
     "release_headers",
     "remove_channel",
     "remove_queue",
     "set_terms",
     "terms_headers",
-    "to_pairs",
     "with_terms",
 ]
 
-#: Headers as a caller may give them.
-Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
-#: A payload as a caller may give it; text is sent as UTF-8.
-Payload: TypeAlias = bytes | bytearray | memoryview | str
-
-Pairs: TypeAlias = tuple[tuple[str, str], ...]
-NO_HEADERS: Final[Pairs] = ()
 #: The longest time that can be asked for; a server may have its own bound.
 _MOST_SECONDS: Final = 2**31
 _HIGHEST_PRIORITY: Final = 127
@@ -268,63 +256,6 @@ class PullRequest:
             headers=self.headers,
             pending_response=not self.headers,
         )
-
-
-# --- Arguments -----------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1_024)
-def check_channel(name: str) -> str:
-    """Return the name of a channel if it can be one.
-
-    The original closes the connection over a bad name (F43, F47), so it is not sent.
-
-    :raises LocalProtocolError: when it is empty or holds ``@``, space, ``;``, ``*`` or a character
-        that no name may have (``tmqp.names``).
-    """
-    if not name:
-        raise LocalProtocolError("the channel name is empty")
-    fault = fault_of_name(name)
-    if fault:
-        raise LocalProtocolError(f"a channel name contains {fault}, got {name!r}")
-    for character in FORBIDDEN_NAME_CHARACTERS:
-        if character in name:
-            raise LocalProtocolError(
-                f"a channel name must not contain @, space, ; or * (F47), got {name!r}"
-            )
-    return name
-
-
-def check_queue_id(queue_id: int) -> int:
-    """Return a queue's id if it can be one.
-
-    :raises LocalProtocolError: unless it is a whole number 0..65,535.
-    """
-    if not 0 <= queue_id <= MAX_QUEUE_ID:
-        raise LocalProtocolError(f"a queue id must be 0 to {MAX_QUEUE_ID}, got {queue_id!r}")
-    return queue_id
-
-
-def to_pairs(headers: Headers) -> Iterable[tuple[str, str]]:
-    """Headers as pairs, in their order."""
-    return headers.items() if isinstance(headers, Mapping) else headers
-
-
-def payload_bytes(payload: Payload) -> bytes:
-    """A payload as bytes; text as UTF-8.
-
-    :raises LocalProtocolError: for text that is not valid Unicode, or something else.
-    """
-    if isinstance(payload, bytes):
-        return payload
-    if isinstance(payload, str):
-        try:
-            return payload.encode("utf-8")
-        except UnicodeEncodeError:
-            raise LocalProtocolError("the payload is not valid Unicode text") from None
-    if isinstance(payload, bytearray | memoryview):
-        return bytes(payload)
-    raise LocalProtocolError(f"a payload is bytes or text, got {type(payload).__name__}")
 
 
 def _status_word(status: QueueStatus | str) -> str:

@@ -8,7 +8,7 @@ import click
 
 from tmqp.constants import BindingInteraction, BindingType, RouteMethod
 from tmqp.models import BindingInformation
-from tmqp.models._model import INT32
+from tmqp.models._kinds import INT32
 from tmqp_client import Client
 from tmqp_client.cli._names import QUEUE_ID, ROUTER
 from tmqp_client.cli._output import plain, show_rows

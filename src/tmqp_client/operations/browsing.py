@@ -19,13 +19,8 @@ from tmqp.extensions import (
     STATE_IN_FLIGHT,
     STATE_WAITING,
 )
-from tmqp_client._core.requests import (
-    Pairs,
-    Request,
-    check_channel,
-    check_queue_id,
-    filter_headers,
-)
+from tmqp_client._core.arguments import Pairs, check_channel, check_queue_id
+from tmqp_client._core.requests import Request, filter_headers
 from tmqp_client._port import Operations
 from tmqp_client.operations.reading import number_text
 from tmqp_client.reading import PeekedMessage, peeked_messages

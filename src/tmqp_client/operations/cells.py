@@ -41,7 +41,8 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp.models import parse_list
 from tmqp.names import fault_of_name
-from tmqp_client._core.requests import Payload, Request, payload_bytes
+from tmqp_client._core.arguments import Payload, payload_bytes
+from tmqp_client._core.requests import Request
 from tmqp_client._port import Operations
 from tmqp_client.errors import OperationFailed
 from tmqp_client.operations.reading import number_text

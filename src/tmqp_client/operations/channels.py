@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from tmqp.constants import RESULT_DUPLICATE, QueueStatus
 from tmqp_client._core import requests
-from tmqp_client._core.requests import Headers, Request, terms_headers
+from tmqp_client._core.arguments import Headers
+from tmqp_client._core.requests import Request, terms_headers
 from tmqp_client._port import Operations
 from tmqp_client.errors import OperationFailed
 

@@ -13,7 +13,8 @@ from tmqp.extensions import (
     OP_LIST_FEEDS,
     OP_REMOVE_FEED,
 )
-from tmqp_client._core.requests import Request, check_channel, check_queue_id, filter_headers
+from tmqp_client._core.arguments import check_channel, check_queue_id
+from tmqp_client._core.requests import Request, filter_headers
 from tmqp_client._port import Operations
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from tmqp.extensions import (
     START_LATEST,
 )
 from tmqp.models import dump_list, parse_list
-from tmqp_client._core.requests import Request, check_queue_id
+from tmqp_client._core.arguments import check_queue_id
+from tmqp_client._core.requests import Request
 from tmqp_client.operations.reading import Reading, number_text
 
 if TYPE_CHECKING:

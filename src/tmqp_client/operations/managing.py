@@ -19,7 +19,8 @@ from tmqp.constants import (
 )
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import OP_UPDATE_CHANNEL
-from tmqp_client._core.requests import Request, check_channel, check_queue_id
+from tmqp_client._core.arguments import check_channel, check_queue_id
+from tmqp_client._core.requests import Request
 from tmqp_client._port import Operations
 
 if TYPE_CHECKING:

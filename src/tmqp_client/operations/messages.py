@@ -15,18 +15,16 @@ from tmqp.extensions import (
     OP_REMOVE_MESSAGE,
 )
 from tmqp_client._core import requests
-from tmqp_client._core.pending import time_limit
-from tmqp_client._core.requests import (
+from tmqp_client._core.arguments import (
     Headers,
     Payload,
-    PullRequest,
-    Request,
     check_channel,
     check_queue_id,
     payload_bytes,
-    terms_headers,
     to_pairs,
 )
+from tmqp_client._core.pending import time_limit
+from tmqp_client._core.requests import PullRequest, Request, terms_headers
 from tmqp_client._io.pushes import Pushes
 from tmqp_client._port import Operations, Port
 from tmqp_client._report import BatchReport, Pushed

@@ -33,7 +33,8 @@ from tmqp.extensions import (
     START_LATEST,
 )
 from tmqp.models import dump_list, parse_list
-from tmqp_client._core.requests import Request, check_channel, check_queue_id
+from tmqp_client._core.arguments import check_channel, check_queue_id
+from tmqp_client._core.requests import Request
 from tmqp_client._port import Operations
 from tmqp_client.errors import OperationFailed, OutOfRange
 from tmqp_client.reading import KeptEntry, KeptMessage, kept_entries, kept_messages

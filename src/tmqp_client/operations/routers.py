@@ -16,9 +16,10 @@ from tmqp.constants import (
     RouteMethod,
 )
 from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
+from tmqp_client._core.arguments import Headers, Payload, check_channel, payload_bytes
 from tmqp_client._core.letters import RouterRequest
 from tmqp_client._core.pending import Kind
-from tmqp_client._core.requests import Headers, Payload, Request, check_channel, payload_bytes
+from tmqp_client._core.requests import Request
 from tmqp_client._port import Operations
 from tmqp_client.direct import Response
 from tmqp_client.parts import with_parts

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tmqp_client._core.arguments import Headers, Payload, payload_bytes
 from tmqp_client._core.letters import DirectRequest
 from tmqp_client._core.pending import Kind
-from tmqp_client._core.requests import Headers, Payload, payload_bytes
 from tmqp_client._port import Operations
 from tmqp_client.custom import CustomMessages, CustomRequest
 from tmqp_client.direct import DirectMessages, Response

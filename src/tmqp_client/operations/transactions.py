@@ -21,15 +21,9 @@ from tmqp.extensions import (
     OP_PUSH_TRANSACTION,
 )
 from tmqp.models._json import dump
+from tmqp_client._core.arguments import Headers, Payload, payload_bytes, to_pairs
 from tmqp_client._core.pending import Pending
-from tmqp_client._core.requests import (
-    Headers,
-    Payload,
-    Request,
-    payload_bytes,
-    push_frame,
-    to_pairs,
-)
+from tmqp_client._core.requests import Request, push_frame
 from tmqp_client._port import Operations
 from tmqp_client.operations.reading import number_text
 from tmqp_client.session import Asked

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeVar, get_type_hints
 
 from tmqp.address import Address
 from tmqp_client import client as async_client
-from tmqp_client._core.requests import Headers, Payload
+from tmqp_client._core.arguments import Headers, Payload
 from tmqp_client._io.admission import WhenFull
 from tmqp_client._report import BatchReport
 from tmqp_client.batch import Batch as AsyncBatch

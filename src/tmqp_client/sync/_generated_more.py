@@ -21,7 +21,7 @@ from tmqp.models import (
     ServerInformation,
     TransactionInformation,
 )
-from tmqp_client._core.requests import Headers, Payload
+from tmqp_client._core.arguments import Headers, Payload
 from tmqp_client._received import HasPayload
 from tmqp_client.binding import Converter
 from tmqp_client.client import Client

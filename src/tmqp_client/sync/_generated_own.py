@@ -11,7 +11,7 @@ from typing import Literal
 from tmqp.address import Address
 from tmqp.constants import PullClear, QueueStatus
 from tmqp.models import ChannelOptions, QueueOptions
-from tmqp_client._core.requests import Headers, Payload
+from tmqp_client._core.arguments import Headers, Payload
 from tmqp_client._report import Pushed
 from tmqp_client.client import Client
 from tmqp_client.connection_events import ConnectionState

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from tmqp.constants import NackReason
-from tmqp_client._core.requests import Headers, Payload
+from tmqp_client._core.arguments import Headers, Payload
 from tmqp_client.batch import Batch as AsyncBatch
 from tmqp_client.consumer import Consumer as AsyncConsumer
 from tmqp_client.consumer import ConsumerIterator as AsyncConsumerIterator

@@ -10,7 +10,7 @@ from typing import Self
 
 from tmqp.events import MessageReceived
 from tmqp.models import CellInformation
-from tmqp_client._core.requests import Payload
+from tmqp_client._core.arguments import Payload
 from tmqp_client.any_event import AnyEvent
 from tmqp_client.connection_events import ConnectionEvent
 from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents

@@ -1,8 +1,4 @@
-"""The wiring: reads the configuration, chooses doors and adapters, starts and stops the server.
-
-It is the only module that names concrete adapters.  ``async with running(config) as server`` runs
-the whole server in another program or a test; the command uses ``serving.py``, which adds signals.
-"""
+"""The server: its parts put together, begun, and stopped."""
 
 from __future__ import annotations
 
@@ -12,8 +8,7 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -21,24 +16,18 @@ import anyio.abc
 import anyio.to_thread
 
 from tmqp.address import Address
-from tmqp_server.access.auth import Access, Identity, load_access
+from tmqp_server.access.auth import Access, Identity
 from tmqp_server.access.channel_hooks import (
-    ChannelEventHandler,
     ChannelHooks,
-    OpenAccess,
-    load_channel_hooks,
 )
-from tmqp_server.access.custom import MessageHook, load_hook
+from tmqp_server.access.custom import MessageHook
 from tmqp_server.admin.world import AdminWorld
-from tmqp_server.config import ConfigError, ServerConfig
-from tmqp_server.doors.kinds import DoorKind
+from tmqp_server.config import ServerConfig
 from tmqp_server.doors.port import SERVER_STOPS
 from tmqp_server.doors.registry import DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.model.delivery import DeliveryHandler
-from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import recover
 from tmqp_server.io.connection import Connection
@@ -55,12 +44,12 @@ from tmqp_server.shell.rates import Arrivals
 from tmqp_server.shell.tallies import count_one
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
-from tmqp_server.wiring.assembly import build_broker, declare
+from tmqp_server.wiring.assembly import declare
 from tmqp_server.wiring.auditing import Audit
 from tmqp_server.wiring.certificates import follow_files
 from tmqp_server.wiring.clustering import Filters, Membership
 from tmqp_server.wiring.datagrams import UdpSockets
-from tmqp_server.wiring.doors import Doors, OpenDoor, door_name, sealed_addresses
+from tmqp_server.wiring.doors import Doors, OpenDoor, door_name
 from tmqp_server.wiring.log_lines import LogLines
 from tmqp_server.wiring.logs import LOG_LINES
 from tmqp_server.wiring.lookups import announcing
@@ -70,16 +59,15 @@ from tmqp_server.wiring.parts import (
     judge_of,
     limit_turn,
     new_id,
-    open_store,
     rates_of,
     turn_of,
 )
-from tmqp_server.wiring.watched import beat, make_registry, show_limits, watch
+from tmqp_server.wiring.watched import beat, show_limits, watch
 
 if TYPE_CHECKING:
     from tmqp_server.wiring.replicating import GroupMember
 
-__all__ = ["Server", "running"]
+__all__ = ["Server", "guards"]
 
 logger = logging.getLogger("tmqp_server")
 
@@ -113,7 +101,7 @@ class Server:
         offset_s = time.time() - started_s
         registry, hooks = registry or DoorRegistry(), hooks or ChannelHooks({}, {})
         self.world = world or AdminWorld()
-        self.doors = Doors(config, registry, new_id, offset_s, started_s, guarded=_asks(access))
+        self.doors = Doors(config, registry, new_id, offset_s, started_s, guarded=guards(access))
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store, self._member = store, member
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
@@ -495,104 +483,6 @@ class Server:
             self._connected_now.leave(host)
 
 
-@asynccontextmanager
-async def running(
-    config: ServerConfig,
-    *,
-    handlers: Mapping[str, DeliveryHandler] | None = None,
-    routers: Mapping[str, CustomRouter] | None = None,
-    access: Access | None = None,
-    custom_messages: MessageHook | None = None,
-    authenticators: Mapping[str, Access] | None = None,
-    event_handlers: Mapping[str, ChannelEventHandler] | None = None,
-    store: Store | None = None,
-    doors: Iterable[DoorKind] = (),
-) -> AsyncIterator[Server]:
-    """Run a server for the time of the ``async with`` block.
-
-    :param handlers: delivery handlers by the names that queues use, in addition to the built-in
-        ones and those of the configuration.
-    :param routers: custom routers by name, in addition to those of the configuration.
-    :param access: access rules, instead of those of the configuration.
-    :param custom_messages: handles custom messages, instead of the configured handler.
-    :param authenticators: authenticators by the names that channels use, in addition to those of
-        the configuration.
-    :param event_handlers: event handlers by the names that channels use, in addition to those of
-        the configuration.
-    :param store: the store, instead of the one that ``config.data`` names; it is closed at the end.
-    :param doors: protocols that the configuration may name, in addition to those of this package.
-    :raises ConfigError: when something that the configuration names cannot be used, a name is
-        taken, or a declared channel or router cannot be created.
-    :raises ListenError: when the server cannot listen on an address; then nothing stays open.
-    :raises StoreError: when the data cannot be read, or another process uses it.
-    """
-    if access is None:
-        access = load_access(config.access)
-    registry = make_registry(world := AdminWorld(), doors)
-    _check_reach(config, access, registry)
-    if custom_messages is None and config.custom_messages:
-        custom_messages = load_hook(config.custom_messages)
-    filters = None if config.cluster is None else Filters(config.cluster)
-    hooks = load_channel_hooks(
-        config.authenticators, config.event_handlers, authenticators, event_handlers
-    )
-    if access is None and hooks.authenticators:
-        access = OpenAccess()
-    broker = build_broker(config, handlers, routers, hooks, storage=store is not None)
-    server: Server | None = None
-    try:
-        store, member = await anyio.to_thread.run_sync(_open_store, config, store)
-        try:
-            parts = (access, custom_messages, filters, hooks, store, registry, world, member)
-            server = Server(config, [], broker, *parts)
-            if member is None:
-                await server.begin()
-            # Last, so that whatever else is wrong is said first, and nobody waits meanwhile.
-            await server.listen()
-        except BaseException:
-            if member is not None:
-                member.stop()
-            if store is not None:
-                store.close(clean=False)
-            raise
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.run)
-            try:
-                yield server
-            finally:
-                server.stop()
-    finally:
-        if server is not None:
-            server.close_listeners()
-            server.shut_sockets()
-
-
-def _open_store(
-    config: ServerConfig, store: Store | None
-) -> tuple[Store | None, GroupMember | None]:
-    """What keeps messages, and this server's part in its group, if there are such."""
-    if config.replication is not None:
-        from tmqp_server.wiring.replicating import join  # noqa: PLC0415 - for few
-
-        member = join(config, store)
-        return member.store, member
-    return (open_store(config) if store is None else store), None
-
-
-def _asks(access: Access | None) -> bool:
+def guards(access: Access | None) -> bool:
     """Whether clients must prove who they are."""
     return access is not None and access.authenticates
-
-
-def _check_reach(config: ServerConfig, access: Access | None, registry: DoorRegistry) -> None:
-    """Nobody listens to other machines by mistake: neither to all of them, nor in the clear."""
-    for address in config.all_addresses():
-        if address.is_local or config.allow_remote:
-            continue
-        if not _asks(access):
-            raise ConfigError(
-                f"{address} can be reached from other machines and clients are not authenticated;"
-                " set allow_remote (--allow-remote) if that is wanted"
-            )
-        if not address.tls and address not in sealed_addresses(config, registry):
-            logger.warning("%s: tokens travel unencrypted on this address", address)

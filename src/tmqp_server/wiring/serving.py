@@ -16,8 +16,9 @@ import anyio
 
 from tmqp_server.config import ServerConfig
 from tmqp_server.io.notifying import Notifier, supervised
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
 from tmqp_server.wiring.reloading import reload_config
+from tmqp_server.wiring.running import running
 
 __all__ = ["serve_forever"]
 

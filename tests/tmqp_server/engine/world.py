@@ -6,6 +6,8 @@ sessions and queues agree about what is in flight, and no message was confirmed 
 
 from __future__ import annotations
 
+from typing import Final
+
 from tests.tmqp_server.engine.shelves import check_shelf
 from tmqp.constants import PUT_BACK_END
 from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
@@ -73,6 +75,15 @@ from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_sim.books import closed_in, commits_of, disk_bytes_of, is_withheld, state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]
+
+#: The counters of a queue's snapshot.
+_COUNTERS: Final = (
+    "priority_messages", "messages", "spilled", "deferred", "in_flight", "accepted", "done",
+    "expired", "dead", "cleared", "dropped", "displaced", "received_messages", "sent_messages",
+    "deliveries", "negative_acks", "acks", "unknown_acks", "ack_timeouts", "timeout_messages",
+    "saved_messages", "removed_messages", "errors", "refused", "requeued", "released", "skipped",
+    "untracked", "overflowed", "damaged", "starved",
+)  # fmt: skip
 
 
 class World:
@@ -271,7 +282,7 @@ class World:
     def books(self, channel: str = "ch", queue_id: int = 1) -> dict[str, int]:
         """The counters of a queue that are not 0."""
         snapshot = QueueSnapshot(self.queue(channel, queue_id))
-        shown = {name: getattr(snapshot, name) for name in snapshot_counters(snapshot)}
+        shown = {name: getattr(snapshot, name) for name in _COUNTERS}
         return {name: value for name, value in shown.items() if value}
 
     # --- Words -----------------------------------------------------------------------------------
@@ -556,43 +567,6 @@ def holders_of(message: Message) -> list[Client]:
     if message.holder is not None:
         return [message.holder]
     return list((message.holders or {}).values())
-
-
-def snapshot_counters(snapshot: QueueSnapshot) -> list[str]:
-    """The names of a snapshot's counters."""
-    return [
-        "priority_messages",
-        "messages",
-        "spilled",
-        "deferred",
-        "in_flight",
-        "accepted",
-        "done",
-        "expired",
-        "dead",
-        "cleared",
-        "dropped",
-        "displaced",
-        "received_messages",
-        "sent_messages",
-        "deliveries",
-        "negative_acks",
-        "acks",
-        "unknown_acks",
-        "ack_timeouts",
-        "timeout_messages",
-        "saved_messages",
-        "removed_messages",
-        "errors",
-        "refused",
-        "requeued",
-        "released",
-        "skipped",
-        "untracked",
-        "overflowed",
-        "damaged",
-        "starved",
-    ]
 
 
 def queue_defaults(*, takes_nodes: bool = False, **values: object) -> BrokerOptions:

@@ -21,8 +21,9 @@ from tmqp_server.cluster.link import LinkState
 from tmqp_server.config import OutboundLimits, ServerConfig
 from tmqp_server.settings.checks import ConfigError
 from tmqp_server.settings.cluster import ClusterConfig
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
 from tmqp_server.wiring.clustering import Membership, load_filter
+from tmqp_server.wiring.running import running
 
 pytestmark = pytest.mark.anyio
 

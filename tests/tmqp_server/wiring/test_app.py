@@ -26,7 +26,8 @@ from tmqp_server.doors.native.door import NativeSession
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.io.listener import ListenError
 from tmqp_server.settings.extensions import ClassSetting
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
+from tmqp_server.wiring.running import running
 
 pytestmark = pytest.mark.anyio
 

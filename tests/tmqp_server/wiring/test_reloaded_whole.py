@@ -13,8 +13,9 @@ import pytest
 from tmqp_server.access.auth import TableAccess
 from tmqp_server.config import ConfigError, ServerConfig, read_config
 from tmqp_server.wiring import app, reloading
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
 from tmqp_server.wiring.auditing import Audit
+from tmqp_server.wiring.running import running
 
 
 def settings_of(number: int, directory: Path, **more: object) -> ServerConfig:

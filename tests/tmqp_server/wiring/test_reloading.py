@@ -12,8 +12,9 @@ import pytest
 from tests.certificates import make_certificate
 from tmqp_client import Client, ConnectFailed, ConnectionLost, OperationFailed, connect
 from tmqp_server.config import ServerConfig, read_config
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
 from tmqp_server.wiring.reloading import changes, reload_config
+from tmqp_server.wiring.running import running
 
 
 def access(*names: str, rights: tuple[str, ...] = ("push", "create-queue")) -> dict[str, Any]:

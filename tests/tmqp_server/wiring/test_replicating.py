@@ -36,8 +36,9 @@ from tmqp_server.storage.port import Recovered
 from tmqp_server.storage.sqlite import SqliteStore, back_up
 from tmqp_server.storage.sqlite.replicated import ReplicatedStore
 from tmqp_server.wiring import replicating
-from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.app import Server
 from tmqp_server.wiring.replicating import GroupMember
+from tmqp_server.wiring.running import running
 from tmqp_wires.throttr.requests import encode_request
 
 pytestmark = pytest.mark.cold
@@ -394,7 +395,7 @@ async def test_a_log_without_room_is_told_to_producers_and_heals(group: Group) -
 
 def test_without_a_group_nothing_of_it_is_imported() -> None:
     code = (
-        "import sys, tmqp_server.__main__, tmqp_server.wiring.app as app;"
+        "import sys, tmqp_server.__main__, tmqp_server.wiring.running;"
         "print([each for each in sys.modules if 'grpc' in each or 'etcd' in each"
         " or 'tmqp_server.wiring.replicating' == each or 'sqlite.replicated' in each"
         " or each == 'tmqp_server.io.replica'])"

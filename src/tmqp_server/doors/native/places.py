@@ -13,7 +13,8 @@ from tmqp import models
 from tmqp.constants import MAX_QUEUE_ID
 from tmqp.frames import Frame
 from tmqp.models import ModelError
-from tmqp.models._model import MAX_TEXT_CHARACTERS, parse_items
+from tmqp.models._kinds import MAX_TEXT_CHARACTERS
+from tmqp.models._model import parse_items
 from tmqp_server.doors.native.parameters import MOST, BadRequestError
 
 __all__ = ["group_places", "known_places"]

@@ -24,7 +24,7 @@ from tmqp_server.engine.model.delivery import (
 )
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
-from tmqp_server.wiring.app import running
+from tmqp_server.wiring.running import running
 
 
 def world_without(*, shares_decisions: bool = False, **options: Any) -> World:
