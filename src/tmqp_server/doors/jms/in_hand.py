@@ -1,4 +1,5 @@
 """The deliveries in flight of a door that acknowledges by number, and lapsed ones."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
