@@ -19,11 +19,12 @@ __all__ = ["ShopAccess", "echo"]
 class ShopAccess(Access):
     """Clerks, each of one shop.
 
-    :param shops: their names.
-    :param word: what follows the shop's name in its token; a real one would ask a database.
+    :param shops: the names of the shops.
+    :param word: the secret part of each token, after the shop's name; a real server would query a
+        database.
     """
 
-    keep_s = 60.0  # otherwise every push would ask again
+    keep_s = 60.0  # otherwise every push would call the method again
 
     def __init__(self, shops: Iterable[str], word: str = "sesame") -> None:
         self._tokens = {shop: f"{shop}-{word}" for shop in shops}

@@ -66,7 +66,7 @@ STREAM_SECONDS = 50
 
 @contextmanager
 def running_server(*, killed: bool = False) -> Iterator[Address]:
-    """Start the server on a free port, and stop or kill it at the end."""
+    """Start the server on a free port; stop or kill it at the end."""
     command = [sys.executable, "-m", "tmqp_server", "-l", "tmq://127.0.0.1:0"]
     command += ["--data", str(DATA)]
     process = subprocess.Popen(

@@ -9,7 +9,7 @@ Start a server whose configuration has a door for goMS with the topic ``weather`
 
     python examples/goms.py 127.0.0.1:55545 tmq://127.0.0.1:2622
 
-A topic is a channel, whose queue is broadcast to all who have registered or joined.
+A topic is a channel whose queue is broadcast to all clients that have registered or joined.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tmqp_client.sync import connect
 
 
 class Member:
-    """A client of goMS, which writes and reads JSON objects, one a line."""
+    """A client of goMS, which writes and reads one JSON object per line."""
 
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port))
@@ -38,17 +38,17 @@ class Member:
         return told
 
     def leave(self) -> None:
-        """Say so, and close the connection."""
+        """Unregister, and close the connection."""
         self.say(type="close")
         self._lines.close()
         self._socket.close()
 
 
 def main(goms: str, tmqp: str) -> None:
-    """What TMQP publishes goMS hears, and the other way round."""
+    """Publish with each protocol, and receive with the other one."""
     host, _, port = goms.rpartition(":")
     member = Member(host, int(port))
-    # The answer about the unknown topic says that the request was carried out.
+    # The answer about the unknown topic also shows that the earlier request was carried out.
     member.say(type="register", topics=["weather", "gossip"])
     told = member.hear()
     print(f"goMS: {told['type']} {told['error-code']}: {told['error']}")

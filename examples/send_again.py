@@ -1,13 +1,13 @@
-"""Dead letters go back to where they were first, by the HTTP API.
+"""Send dead letters back to their original queue, with the HTTP API.
 
 Start a server, then run it::
 
     tmqp-server --door admin
     python examples/send_again.py 127.0.0.1:2680 tmq://127.0.0.1:2622
 
-A queue that is too small gives up two of three orders, which become dead letters.  The API gives it
-more room, says where the letters would go, and sends them again.  ``TMQP_TOKEN`` is the token of a
-server that has an access table.
+A queue that is too small gives up two of three orders, which become dead letters.  The program then
+uses the API to increase the queue's limit, to show where the letters would go, and to send them
+again.  ``TMQP_TOKEN`` is the token of a server that has an access table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Api:
             self._fields["Authorization"] = f"Bearer {token}"
 
     def ask(self, method: str, path: str, value: object = None) -> Any:
-        """Send a request, and return what its answer says."""
+        """Send a request, and return the body of the answer."""
         body = None if value is None else json.dumps(value)
         self._connection.request(method, f"/api/v1{path}", body, self._fields)
         answer = self._connection.getresponse()
@@ -43,7 +43,7 @@ class Api:
 
 
 def main(admin: str, tmqp: str) -> None:
-    """Lose two orders, and send them again."""
+    """Let two orders become dead letters, and send them again."""
     token = os.environ.get("TMQP_TOKEN", "")
     api = Api(admin, token)
     dead = {"channel": "dead", "queue": 1}

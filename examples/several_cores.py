@@ -4,9 +4,9 @@
     python examples/several_cores.py --servers 1 2 4  compare: the same load on these numbers of
     servers
 
-A server uses one core.  To use more, start several, and lets every client find the server of
-a channel in the same way: here by a checksum of the channel's name.  Each channel stays whole on
-one server, so its order and its promises are those of a single server.
+A server uses one core.  To use more cores, start several servers, and let every client find the
+server of a channel in the same way: here by a checksum of the channel's name.  Each channel is on
+one server, so its order and its guarantees are those of a single server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHANNELS = [f"orders-{number}" for number in range(16)]
 
 
 def server_of(channel: str, addresses: Sequence[str]) -> str:
-    """The address of the server that has a channel; the same for every client."""
+    """Return the address of the server that has a channel; the same for every client."""
     return addresses[crc32(channel.encode()) % len(addresses)]
 
 
@@ -60,7 +60,8 @@ def servers(count: int) -> Iterator[dict[str, int]]:
 
 
 def processor_s(processes: Iterable[int]) -> float:
-    """How many seconds of processor time some processes have used; 0 where no system tells."""
+    """Return how many seconds of processor time the processes have used; 0 if the system does not
+    report it."""
     ticks = 0
     for number in processes:
         told = Path(f"/proc/{number}/stat")
@@ -93,7 +94,8 @@ class Divided:
 
 
 async def carry(addresses: Sequence[str], messages: int) -> float:
-    """Push this number of messages into each channel and consume them; how many a second."""
+    """Push this number of messages into each channel and consume them; return the rate per
+    second."""
     async with Divided(addresses) as producers, Divided(addresses) as consumers:
         for channel in CHANNELS:
             await producers.of(channel).create_queue(channel, 1, status="push")
@@ -123,7 +125,7 @@ async def carry(addresses: Sequence[str], messages: int) -> float:
 
 
 def main() -> None:
-    """Carry the same load by each number of servers that was asked for."""
+    """Run the same load on each requested number of servers."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     usual = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2]
     parser.add_argument("--servers", type=int, nargs="+", default=usual, metavar="COUNT")

@@ -5,8 +5,8 @@ Start a server, then run it::
     tmqp-server --door smq
     python examples/simple_mq.py 127.0.0.1:2201 tmq://127.0.0.1:2622
 
-A worker counts finished jobs as done; the jobs that a worker leaves without counting goes to the
-next one, whichever protocol that speaks.
+A worker counts finished jobs as done; jobs that a worker has not counted when it disconnects go to
+the next worker, of either protocol.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tmqp_client.sync import connect
 
 
 def produce(address: tuple[str, int], jobs: list[str]) -> None:
-    """Push jobs, one a line; no answer is due, and the end of the connection loses none."""
+    """Push jobs, one per line; the server sends no answer, and the end of the connection loses no
+    job."""
     with socket.create_connection(address) as producer:
         producer.sendall("".join(f"M:jobs:{job}\n" for job in jobs).encode())
 
@@ -33,7 +34,7 @@ def work(address: tuple[str, int], count: int) -> None:
 
 
 def finish(address: str, count: int) -> None:
-    """The same by TMQP: a job that the loop is through with is acknowledged."""
+    """Do the same with TMQP, where the loop acknowledges each finished job."""
     with connect(address) as client, client.consume("jobs", 0) as jobs:
         for number, job in enumerate(jobs, start=1):
             print(f"TMQP: {job.text}")
@@ -42,7 +43,7 @@ def finish(address: str, count: int) -> None:
 
 
 def main(lines: str, tmqp: str) -> None:
-    """Three jobs: one is done by Simple MQ, the others by TMQP."""
+    """Process three jobs: one with Simple MQ, the others with TMQP."""
     host, _, port = lines.rpartition(":")
     produce((host, int(port)), ["resize 1", "resize 2", "resize 3"])
     work((host, int(port)), 1)

@@ -1,11 +1,11 @@
-"""A STOMP client: it works off a queue, and asks for an answer.
+"""A STOMP client that processes a queue and gets answers.
 
 Start a server, then run it (it needs stomp.py)::
 
     tmqp-server --door stomp
     python examples/stomp_client.py 127.0.0.1 61613
 
-Nothing in it is for this server: it is a program for any broker that speaks STOMP 1.2.
+It works with any broker that supports STOMP 1.2.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Inbox(stomp.ConnectionListener):
         self.receipts: queue.Queue[str] = queue.Queue()
 
     def on_message(self, frame: stomp.utils.Frame) -> None:
-        """A message has come."""
+        """Keep a message."""
         self.frames.put(frame)
 
     def on_receipt(self, frame: stomp.utils.Frame) -> None:
-        """The server has done what we asked for."""
+        """Keep the id of a request that the server has completed."""
         self.receipts.put(frame.headers["receipt-id"])
 
 
 def main(host: str, port: int) -> None:
-    """Send two jobs, do them in transactions, and read the answers."""
+    """Send two jobs, process them in transactions, and read the answers."""
     connection = stomp.Connection12([(host, port)])
     inbox = Inbox()
     connection.set_listener("", inbox)
@@ -47,7 +47,7 @@ def main(host: str, port: int) -> None:
     connection.subscribe("/queue/jobs", id="jobs", ack="client-individual")
     for _ in range(2):
         job = inbox.frames.get(timeout=10)
-        # The answer is sent and the job is done, or neither.
+        # The answer is sent and the job is acknowledged, or neither.
         transaction = connection.begin()
         connection.send(
             job.headers["reply-to"],

@@ -5,7 +5,7 @@ Start a server, then run it::
     tmqp-server --door throttr
     python examples/throttr.py 127.0.0.1:9000 tmq://127.0.0.1:2622
 
-The codec is this package's; any client of Throttr with two-byte values says the same bytes.
+The codec is that of this package; any client of Throttr with two-byte values sends the same bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tmqp_wires.throttr import ClientConnection, Reply, Request, words
 
 
 class Limiter:
-    """A connection on which each request has its reply, in order."""
+    """A connection on which the replies have the order of the requests."""
 
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port))
@@ -36,12 +36,12 @@ class Limiter:
         return replies
 
     def close(self) -> None:
-        """Close the connection; what is counted stays."""
+        """Close the connection; the counters stay."""
         self._socket.close()
 
 
 def main(throttr: str, tmqp: str) -> None:
-    """Three calls a minute for ann; she tries four times."""
+    """Allow ann three calls a minute; she tries four times."""
     host, _, port = throttr.rpartition(":")
     limiter = Limiter(host, int(port))
     key = b"ann"

@@ -1,4 +1,4 @@
-"""A worker in JSON over a WebSocket: it pushes, consumes, acknowledges and hears events.
+"""A worker that uses JSON over a WebSocket: it pushes, consumes, acknowledges and receives events.
 
 Start a server, then run it::
 
@@ -6,8 +6,8 @@ Start a server, then run it::
     tmqp-server --door admin
     python examples/websocket_client.py 127.0.0.1:2680
 
-``TMQP_TOKEN`` is the token of a server that has an access table.  A page of the server itself does
-the same with the browser's ``WebSocket``, and its session's cookie shows who it is.
+``TMQP_TOKEN`` is the token of a server that has an access table.  A page of the server itself can
+do the same with the browser's ``WebSocket``; the session cookie identifies it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Broker:
         self._kept: list[dict[str, Any]] = []
 
     def ask(self, op: str, **members: Any) -> None:
-        """Ask for something, and wait until it is done."""
+        """Send a request, and wait until it is done."""
         ref = next(self._refs)
         self._socket.send(json.dumps({"op": op, "ref": ref, **members}))
         while True:
@@ -46,7 +46,7 @@ class Broker:
                 return
 
     def hear(self, op: str) -> dict[str, Any]:
-        """The next message or event."""
+        """Return the next message or event."""
         while True:
             for place, said in enumerate(self._kept):
                 if said["op"] == op:
@@ -55,7 +55,7 @@ class Broker:
 
 
 def main(admin: str) -> None:
-    """Push three orders and work on them, two at a time."""
+    """Push three orders and process them, two at a time."""
     token = os.environ.get("TMQP_TOKEN", "")
     fields = {"Authorization": f"Bearer {token}"} if token else {}
     protocol = Subprotocol("tmqp.json.v1")

@@ -1,12 +1,12 @@
-"""ZeroMQ sockets with a broker between them: tasks, news, and requests.
+"""ZeroMQ sockets with a broker between them: tasks, news and requests.
 
 Start a server, then run it (it needs pyzmq)::
 
     tmqp-server --door zmtp
     python examples/zeromq.py tcp://127.0.0.1:5555
 
-The sockets are those of any ZeroMQ program.  All of them connect, and the server does what lies
-between: it keeps tasks until a worker takes them, and a request until a worker has replied.
+The sockets are those of any ZeroMQ program.  All of them connect to the server, which keeps a task
+until a worker takes it, and a request until a worker has replied.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import zmq
 
 
 def tasks(context: zmq.Context[zmq.Socket[bytes]], address: str) -> None:
-    """PUSH and PULL: a task waits until a worker is there."""
+    """PUSH and PULL: a task waits until a worker connects."""
     with context.socket(zmq.PUSH) as producer:
         producer.connect(address)
-        producer.linger = 5_000  # how long close() leaves what has not been sent yet
+        producer.linger = 5_000  # how long close() may take to send the rest
         for number in range(3):
             producer.send_multipart([b"resize", b"picture-%d" % number])
-    # The producer has gone; no worker has started yet.
+    # The producer has disconnected; no worker has started yet.
     with context.socket(zmq.PULL) as worker:
         worker.connect(address)
         for _ in range(3):
@@ -38,7 +38,7 @@ def news(context: zmq.Context[zmq.Socket[bytes]], address: str) -> None:
         publisher.connect(address)
         subscriber.connect(address)
         subscriber.subscribe(b"sports")
-        time.sleep(0.5)  # a subscription has to arrive first, as with any PUB socket
+        time.sleep(0.5)  # the subscription must arrive first, as with any PUB socket
         publisher.send_multipart([b"weather", b"rain"])
         publisher.send_multipart([b"sports", b"2:1"])
         topic, text = subscriber.recv_multipart()
@@ -53,7 +53,7 @@ def requests(context: zmq.Context[zmq.Socket[bytes]], address: str) -> None:
         with context.socket(zmq.REP) as clumsy:
             clumsy.connect(address)
             print(f"taken: {clumsy.recv().decode()}")
-            # It goes without a reply.
+            # It disconnects without a reply.
         with context.socket(zmq.REP) as worker:
             worker.connect(address)
             question = worker.recv().decode()
@@ -62,7 +62,7 @@ def requests(context: zmq.Context[zmq.Socket[bytes]], address: str) -> None:
 
 
 def main(address: str) -> None:
-    """Do all three."""
+    """Run all three."""
     with zmq.Context() as context:
         tasks(context, address)
         news(context, address)

@@ -240,11 +240,7 @@ def render() -> dict[str, str]:
     result = {
         file: _received(kinds, words)
         for file, kinds, words in (
-            (
-                "_generated_received.py",
-                CLASSES[:_STREAMS],
-                "objects that the blocking client returns",
-            ),
+            ("_generated_received.py", CLASSES[:_STREAMS], "what the blocking client returns"),
             ("_generated_streams.py", CLASSES[_STREAMS:], "streams of the blocking client"),
         )
     }

@@ -2,7 +2,8 @@
 
 tmqp-conformance client --exec 'python examples/conformance/client.py {url} {task}'
 
-Without a task it asks for its cases, which is faster, because it is started once:
+Without a task it requests its cases from the tool, which is faster, because it is started only
+once:
 
 tmqp-conformance client --listen 127.0.0.1:2700 &
 python examples/conformance/client.py 127.0.0.1:2700
@@ -33,7 +34,7 @@ CHANNEL, QUEUE = "conformance", 1
 
 
 async def consume(client: Client) -> None:
-    """Acknowledge what is delivered."""
+    """Acknowledge the delivered messages."""
     async with client, client.consume(CHANNEL) as messages:
         async for message in messages:
             async with message:  # acknowledged when the block succeeds
@@ -43,7 +44,7 @@ async def consume(client: Client) -> None:
 async def pull(client: Client) -> None:
     """Pull two messages."""
     async with client:
-        with contextlib.suppress(ClientError):  # a refusal is an answer, too
+        with contextlib.suppress(ClientError):  # a refusal is a valid answer, too
             await client.join(CHANNEL)
             async for message in client.pull(CHANNEL, QUEUE, count=2):
                 async with message:
@@ -68,7 +69,7 @@ async def join(client: Client) -> None:
 
 
 async def echo(client: Client) -> None:
-    """Answer requests with what they ask."""
+    """Answer each request with its own payload."""
     async with client, client.direct_messages() as messages:
         async for message in messages:
             if message.requires_response:
@@ -88,7 +89,7 @@ async def gone(client: Client) -> None:
 
 
 TASKS = {"stay": stay, "join": join, "push": push, "consume": consume, "pull": pull, "echo": echo}
-#: Quick, and never tired: the suite ends connections in every way.
+#: Reconnect quickly and without limit, because the suite ends connections in every way.
 AGAIN = ReconnectPolicy(initial_delay_s=0.02, max_delay_s=0.1, retry_first=True)
 
 
@@ -99,7 +100,7 @@ async def do(address: Address, task: str, **how: Any) -> None:
 
 
 async def drive(address: Address, **how: Any) -> None:
-    """Ask for cases, and do the task of each, until there are no more."""
+    """Request cases and do the task of each, until there are no more."""
     control = copy(address)
     control.path = "/control"
     while True:

@@ -1,4 +1,4 @@
-"""A message is taken and its results are pushed in one batch: all of it is done, or nothing."""
+"""Acknowledge a message and push its results in one batch: all of it takes effect, or nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ADDRESS = os.environ.get("TMQP_ADDRESS", "tmq://127.0.0.1:2622")
 
 
 async def bake(client: Client, flour: Message, *loaves: str) -> None:
-    """Take the flour, and bring the loaves."""
+    """Acknowledge the flour and push the loaves, in one batch."""
     async with client.batch() as batch:
         for loaf in loaves:
             batch.push("shelf", 1, loaf)
         batch.ack(flour)
         if not loaves:
-            raise RuntimeError("nothing to bake")  # what leaves the block sends nothing
+            raise RuntimeError("nothing to bake")  # an exception in the block: nothing is sent
 
 
 async def main() -> None:

@@ -12,7 +12,7 @@ ADDRESS = os.environ.get("TMQP_ADDRESS", "tmq://127.0.0.1:2622")
 
 
 async def work_off(client: Client, group: str, count: int) -> list[str]:
-    """One consumer of a group; more of them would share the messages of its queue."""
+    """Consume messages of a group; several consumers would share the messages of its queue."""
     done: list[str] = []
     async with client.consume(group, 1) as messages:
         async for message in messages:
@@ -30,7 +30,7 @@ async def main() -> None:
         await client.add_feed("shop", 1, "billing", 1)
         await client.add_feed("shop", 1, "letters", 1, filter="kind=letter")
 
-        # There are no consumers yet: each group finds its messages when it comes.
+        # There are no consumers yet: the messages wait for each group in its queue.
         await client.push("shop", 1, "a book", headers={"kind": "letter"})
         await client.push("shop", 1, "a song", headers={"kind": "download"})
         await client.push("shop", 1, "a lamp", headers={"kind": "letter"})
@@ -40,7 +40,7 @@ async def main() -> None:
         for feed in await client.feeds("shop"):
             print(f"{feed.target}: {feed.copied} copied, {feed.passed} not wanted")
 
-        # The topic ends, and its feeds with it; the queues of the groups stay.
+        # This removes the topic and its feeds; the queues of the groups stay.
         await client.remove_channel("shop")
 
 

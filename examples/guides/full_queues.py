@@ -1,4 +1,4 @@
-"""A queue with limits: what is too much, too old or refused too often becomes a dead letter."""
+"""A queue with limits: rejected, expired and displaced messages become dead letters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def main() -> None:
         )
         await client.push("workshop", 1, "clock", headers={"traceparent": TRACE})
         await client.push("workshop", 1, "bicycle")
-        await client.push("workshop", 1, "radio")  # the clock has waited longest: it makes way
+        await client.push("workshop", 1, "radio")  # the clock has waited longest and is moved
         async with client.consume("workshop", 1, acknowledge="manual", window=1) as messages:
             for _ in range(2):
                 bicycle = await messages.get()

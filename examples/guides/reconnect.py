@@ -1,4 +1,4 @@
-"""Lose the connection and carry on: the client reconnects automatically."""
+"""Lose the connection and continue: the client reconnects automatically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ADDRESS = os.environ.get("TMQP_ADDRESS", "tmq://127.0.0.1:2622")
 
 
 class Wire:
-    """A proxy that can cut the connection to the server, in place of a network failure."""
+    """A proxy that can cut the connection to the server, to simulate a network failure."""
 
     def __init__(self) -> None:
         self.ends: list[anyio.abc.SocketStream] = []
@@ -59,7 +59,7 @@ async def main() -> None:
                 # Nothing to do: the client sends it after it has reconnected.
                 await client.push("letters", 1, "after the cut")
                 assert isinstance(await anext(changes), Reconnected)
-                # It is too late to acknowledge this message; the server delivers it again.
+                # It is too late to acknowledge this message; the server redelivers it.
                 print("stale:", letter.stale, "- acknowledged:", await letter.ack())
                 both = [await messages.get(), await messages.get()]
                 print(sorted(message.text for message in both))

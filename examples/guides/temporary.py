@@ -1,4 +1,4 @@
-"""Channels that end by themselves: with the client that made one, or with the last who listens."""
+"""Channels that are removed with the client that created them, or with their last consumer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def main() -> None:
         names = [each.name for each in await worker.channels("answers.*")]
         print("left when the asker has gone:", names)
 
-        # This one ends with its last listener, not with its creator.
+        # This channel is removed with its last consumer, not with its creator.
         await worker.create_channel("standup", ChannelOptions(lifetime="consumers"))
         await worker.create_queue("standup", 1, status="broadcast")
         async with connect(ADDRESS) as listener:

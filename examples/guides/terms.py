@@ -1,4 +1,4 @@
-"""Messages on a consumer's terms: one at a time, more time, again later; and messages for later."""
+"""Terms of a consumer: one message at a time, more time, and a later redelivery."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ async def main() -> None:
             "repairs", 1, acknowledge="manual", window=1, ack_timeout_s=30, returns="front"
         ) as messages:
             bicycle = await messages.get()
-            await bicycle.extend(600)  # it takes longer
-            await bicycle.release(delay_s=0.2)  # no tyre: not before it has come
+            await bicycle.extend(600)  # more time to answer
+            await bicycle.release(delay_s=0.2)  # try again later
             clock = await messages.get()
             print(f"{clock.text} repaired")
             await clock.ack()
             bicycle = await messages.get()
             print(f"{bicycle.text} repaired, delivered before: {bicycle.redelivered}")
 
-            # It is not delivered at once, because the only consumer has a full window.
+            # It is not delivered immediately, because the window of the only consumer is full.
             pushed = await shop.push_counted("repairs", 1, "radio")
             print("receivers:", pushed.receivers)
             await bicycle.ack()

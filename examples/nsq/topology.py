@@ -2,7 +2,7 @@
 
 Two brokers and two directories.  Each event is published to both brokers (redundant pairs); a
 consumer of the channel ``metrics`` counts each event once, because it knows the events' ids;
-``nsq_to_file`` writes the channel ``archive``.  In the middle one broker stops, and comes back.
+``nsq_to_file`` writes the channel ``archive``.  Meanwhile one broker stops, and is started again.
 
     python examples/nsq/topology.py FOLDER
 
@@ -108,7 +108,7 @@ def archived(archive: Path) -> set[int]:
 
 
 async def main(folder: Path) -> None:
-    """Run the topology, and say what arrived."""
+    """Run the topology, and print which events arrived."""
     lookupds = [Node("nsqlookupd") for _ in range(2)]
     announce = [f"--lookupd-tcp-address={lookupd.tcp}" for lookupd in lookupds]
     brokers = []
@@ -124,7 +124,7 @@ async def main(folder: Path) -> None:
             stack.callback(node.stop)
             await node.start()
         async with httpx.AsyncClient(trust_env=False) as client:
-            for broker in brokers:  # channels that exist get all messages, also without consumers
+            for broker in brokers:  # existing channels get all messages, even without consumers
                 await client.post(f"http://{broker.http}/topic/create?topic=api_requests")
                 for channel in ("metrics", "archive"):
                     query = f"topic=api_requests&channel={channel}"

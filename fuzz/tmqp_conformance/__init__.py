@@ -1,6 +1,6 @@
-"""Certifies TMQP servers: what they say is compared with what is known to be right.
+"""Certifies servers and clients: compares their answers with the answers that the protocol allows.
 
-It knows the protocol only through the public face of ``tmqp`` and ``tmqp.testing``.
+It uses only the public interfaces of ``tmqp`` and ``tmqp.testing``.
 """
 
 from __future__ import annotations

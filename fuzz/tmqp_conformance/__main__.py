@@ -27,7 +27,7 @@ class _WrongUse(click.UsageError):
 
 @contextmanager
 def _wrong_use() -> Iterator[None]:
-    """Give wrong use an exit status of its own."""
+    """Give usage errors their own exit status."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
@@ -37,7 +37,7 @@ def _wrong_use() -> Iterator[None]:
 
 
 class _Group(click.Group):
-    """A group of commands whose wrong use has an exit status of its own."""
+    """A group of commands in which usage errors have their own exit status."""
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         with _wrong_use():
@@ -56,7 +56,7 @@ class _Group(click.Group):
 def main() -> None:
     """Check whether a TMQP/2.0 server or client conforms to the protocol.
 
-    Exit status: 0 it conforms, 1 it does not, 2 it could not be tested, 3 wrong use of the command.
+    Exit status: 0 it conforms, 1 it does not, 2 it could not be tested, 3 usage error.
     """
 
 

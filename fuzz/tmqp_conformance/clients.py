@@ -1,8 +1,8 @@
 """The stage of cases for clients: one port on which clients under test connect.
 
-A client is started for each case by a command, or it is a *driver* that asks for cases: it connects
-with the path ``/control``, sends a direct message to ``conformance`` with the content type 2, and
-gets the next case and its task as JSON; then it connects again and does the task.
+Either a command starts a client for each case, or the client is a *driver* that requests cases: it
+connects with the path ``/control``, sends a direct message to ``conformance`` with the content type
+2, and gets the next case and its task as JSON; then it connects again and carries out the task.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Listener:
     """The port, or the Unix socket; ``address`` is where it listens.
 
     :param address: port 0 for any that is free.
-    :param tls: how TLS is spoken, if the address says that it is.
+    :param tls: the TLS context, if the address requires TLS.
     """
 
     def __init__(self, address: Address, tls: ssl.SSLContext | None = None) -> None:
@@ -74,7 +74,7 @@ class Listener:
             self.address = Address(address.host, port, tls=address.tls)
 
     def accept(self, wait_s: float) -> socket.socket | None:
-        """The next connection; None if none comes in this time."""
+        """Return the next connection; None if there is none within this time."""
         deadline = time.monotonic() + wait_s
         while True:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.000_1))
@@ -91,7 +91,8 @@ class Listener:
                 sock.close()  # this was no client
 
     def drain(self) -> None:
-        """Drop the connections that nobody has accepted: those of a client that has been ended."""
+        """Drop the connections that were not accepted: those of a client that has been
+        terminated."""
         while True:
             self._socket.settimeout(0.0)
             try:
@@ -100,21 +101,21 @@ class Listener:
                 return
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._socket.close()
         if self.address.socket_path:
             Path(self.address.socket_path).unlink(missing_ok=True)
 
 
 class _Begun(SocketWire):
-    """A connection of which something was read already."""
+    """A connection from which some bytes have already been read."""
 
     def __init__(self, sock: socket.socket, begin: bytes) -> None:
         super().__init__(sock)
         self._begin = begin
 
     def receive(self, wait_s: float) -> bytes:
-        """What was read, then what comes."""
+        """Return the bytes that were read before, then further bytes."""
         if self._begin:
             begin, self._begin = self._begin, b""
             return begin
@@ -125,9 +126,9 @@ class ClientStage:
     """Plays cases with the clients that connect to a listener.
 
     :param command: starts a client for a case, with ``{url}``, ``{case}`` and ``{task}`` in it;
-        None if a driver asks for cases.
+        None if a driver requests cases.
     :param wait_s: how long a client may take to connect.
-    :param counts: for drivers that ask: how many cases there are, and how many are done.
+    :param counts: for drivers: the number of cases, and how many are done.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class ClientStage:
     def open(self, line: str, case: Case) -> SocketWire:
         """Wait until the client under test connects.
 
-        :raises UnreachableError: when it does not.
+        :raises UnreachableError: if it does not connect.
         """
         if self._started != case.id:
             self._started = case.id
@@ -164,12 +165,12 @@ class ClientStage:
             begin, control = _classify(sock)
             if not control:
                 return _Begun(sock, begin)
-            # The driver is done with the case, and asks for the next.
+            # The driver has finished the case and requests the next one.
             self._control = _Control(sock, begin)
             raise UnreachableError("the client does not connect for this case")
 
     def finish(self) -> None:
-        """End what was started for the last case."""
+        """Terminate the client that was started for the last case."""
         if self._process is not None:
             _end(self._process)
             self._process = None
@@ -210,7 +211,7 @@ class ClientStage:
             raise UnreachableError(f"{parts[0]}: {error}") from error
 
     def _answer(self, case: Case | None) -> None:
-        """Wait until the driver asks for a case, and give it one; None tells it to end."""
+        """Wait until the driver requests a case, and send it one; None makes it end."""
         if self._finished:
             raise UnreachableError("the driver has ended the run")
         control, self._control = self._control, None
@@ -219,7 +220,7 @@ class ClientStage:
             if control is None:
                 sock = self._listener.accept(deadline - time.monotonic())
                 if sock is None:
-                    raise UnreachableError("no driver asks for a case")
+                    raise UnreachableError("no driver requested a case")
                 begin, is_control = _classify(sock)
                 if not is_control:
                     sock.close()
@@ -242,7 +243,7 @@ def _fill(part: str, words: dict[str, str]) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a client that was started, if it has not ended."""
+    """Terminate a client that was started, if it still runs."""
     try:
         process.wait(0.2)
     except subprocess.TimeoutExpired:
@@ -255,7 +256,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _classify(sock: socket.socket) -> tuple[bytes, bool]:
-    """Read until the hello is there: the bytes, and whether the client wants to control."""
+    """Read the hello; return the bytes, and whether it is a control connection."""
     reader = Connection(Role.SERVER)
     begin = b""
     deadline = time.monotonic() + _HELLO_S
@@ -276,7 +277,7 @@ def _classify(sock: socket.socket) -> tuple[bytes, bool]:
 
 
 class _Control:
-    """A connection on which a driver asks."""
+    """A control connection of a driver."""
 
     def __init__(self, sock: socket.socket, begin: bytes) -> None:
         self.finished = False
@@ -287,7 +288,8 @@ class _Control:
         self._flush()
 
     def serve(self, case: Case | None, counts: tuple[int, int], deadline: float) -> bool:
-        """Answer requests until a case was asked for; False if the driver leaves before."""
+        """Answer requests until a case was requested; return False if the driver disconnects
+        before."""
         while True:
             for event in self._events:
                 if isinstance(event, DirectMessageReceived) and self._reply(
@@ -306,7 +308,7 @@ class _Control:
             self._events = self._connection.receive(data, 0.0)
 
     def _reply(self, frame: Frame, case: Case | None, counts: tuple[int, int]) -> bool:
-        """Answer one request; True when it was for a case, or the last."""
+        """Answer one request; return True if it was for a case, or the last one."""
         code = 0
         found: dict[str, object] = {}
         if frame.target != _CONTROL_TARGET:

@@ -1,4 +1,4 @@
-"""What has changed between two reports."""
+"""Find the changes between two reports."""
 
 from __future__ import annotations
 

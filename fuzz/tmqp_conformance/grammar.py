@@ -1,7 +1,7 @@
-"""What a fuzzer knows of a protocol: how clients write it, what breaks it, and what was tried.
+"""What a fuzzer knows about a protocol: how clients write it, what violates it, and what was tried.
 
 A :class:`Grammar` is the language of one address of a server.  A :class:`Subject` is a server with
-all its addresses.  The fuzzers know no more than these two.
+all its addresses.  The fuzzers know only these two.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Oracle(Protocol):
 
     @property
     def open(self) -> bool:
-        """What is asked now must be answered."""
+        """The server must answer requests now."""
 
     @property
     def must_close(self) -> bool:
@@ -76,18 +76,18 @@ class Oracle(Protocol):
 
     @property
     def doubtful(self) -> bool:
-        """The server may do what it likes; its answers are waited for, and must be readable."""
+        """The server may answer in any way; its answers are awaited, and must be valid."""
 
     @property
     def illegible(self) -> bool:
-        """The server may have gone on in another form (encrypted, compressed)."""
+        """The server may continue in another form (encrypted, compressed)."""
 
 
 class Grammar:
     """How clients write at one address.
 
     ``states`` of a connection, ``kinds`` of messages and ``fields`` of messages with the values
-    that matter are all that there are: those that were not tried are told.
+    that matter are complete lists: those that were not tried are reported.
     """
 
     states: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Grammar:
         raise NotImplementedError
 
     def oracle(self, tally: Tally) -> Oracle:
-        """A judge of one line, who counts what was tried."""
+        """Judges one line, and counts what was tried."""
         raise NotImplementedError
 
 
@@ -146,7 +146,7 @@ class Subject(Protocol):
     def open(self, stage: Stage, piece: Piece, log: Log) -> Stream:
         """Open the line of a piece.
 
-        :raises UnreachableError: when nobody listens.
+        :raises UnreachableError: if no server listens.
         """
 
     def filled(self, piece: Piece, line: Stream, number: int, wait_s: float) -> bytes:
@@ -156,13 +156,13 @@ class Subject(Protocol):
         """
 
     def watch(self, stage: Stage, number: int, patience: Patience) -> Watch:
-        """Somebody else, who looks whether he is served.
+        """Return another client, which checks that it is served.
 
-        :raises UnreachableError: when he is not.
+        :raises UnreachableError: if it is not served.
         """
 
     def words(self, line: Stream) -> list[str]:
-        """What came on a line, in words that are the same for the same behaviour."""
+        """Describe the answers on a line in words that are the same for the same behaviour."""
 
     def excused(self, line: Stream, conversation: Sequence[Piece]) -> bool:
         """Whether the server may have closed this line although no rule was broken on it: it has

@@ -170,7 +170,7 @@ def _matrix(reports: Sequence[Report]) -> list[str]:
         bad = any(verdict in _BAD for verdict in verdicts)
         heads = "".join(f"<th>{escape(report.title)}</th>" for report in reports)
         rows = []
-        # What is wrong comes first: nobody should look for it among a hundred rows.
+        # Faults come first, so that they need not be searched for among a hundred rows.
         for name, row in sorted(cases.items(), key=lambda pair: not _is_bad(pair[1])):
             cells = "".join(_cell(row.get(number), number) for number in range(len(reports)))
             first = next(iter(row.values()))
@@ -187,7 +187,7 @@ def _matrix(reports: Sequence[Report]) -> list[str]:
 
 
 def _is_bad(row: Mapping[int, Mapping[str, Any]]) -> bool:
-    """Whether a target is wrong in this case."""
+    """Return whether a target fails this case."""
     return any(Verdict(record["verdict"]) in _BAD for record in row.values())
 
 
@@ -228,7 +228,7 @@ def _details(report: Report, number: int) -> list[str]:
 
 
 def _not_tried(records: Sequence[Mapping[str, Any]], number: int) -> list[str]:
-    """The cases that were not played, because the peer does not have what they need."""
+    """The cases that were not run, because the peer lacks a feature that they need."""
     if not records:
         return []
     rows = "".join(
@@ -275,7 +275,7 @@ def _case(record: Mapping[str, Any], number: int, known: Mapping[str, Rule]) -> 
 
 
 def _with_code(text: str) -> str:
-    """A text with its words in backquotes as code."""
+    """Return a text with words in backquotes as code."""
     return _CODE.sub(r"<code>\1</code>", escape(text))
 
 

@@ -12,9 +12,9 @@ from tmqp_conformance.report import LETTERS, Report
 
 __all__ = ["as_junit", "as_markdown", "badge"]
 
-#: Characters that XML 1.0 cannot hold, whatever is written for them.
+#: Characters that XML 1.0 cannot contain, in any form.
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-#: What has a meaning in Markdown or HTML.
+#: Characters with a meaning in Markdown or HTML.
 _MARKS: Final = re.compile(r"[\\`*_{}\[\]<>|!#&~]")
 _SHOWN_ENTRIES: Final = 12
 _SHOWN_HEX: Final = 64
@@ -23,8 +23,8 @@ _SHOWN_HEX: Final = 64
 def as_junit(reports: Iterable[Report]) -> str:
     """The reports as JUnit's XML: a suite for each group of cases.
 
-    Failures are failures, what the peer does not have or its implementer explains is skipped, and
-    an error of the tool is an error.
+    Failures are failures; cases about missing features and explained deviations are skipped; errors
+    of the tool are errors.
     """
     root = ET.Element("testsuites")
     for report in reports:
@@ -131,6 +131,6 @@ def _tried(suite: str, coverage: dict[str, Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text in a table of Markdown: what a peer has sent must not write there."""
+    """Escape a text for a table in Markdown, so that a peer cannot inject markup."""
     shown = text.encode("unicode_escape").decode()
     return _MARKS.sub(lambda found: f"&#{ord(found[0])};", shown)

@@ -1,4 +1,5 @@
-"""The connection beside the cases: asks whether the peer lives, and removes what they have left."""
+"""The connection that checks the server after each case, and removes channels and routers that
+cases have left."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tmqp.testing.conformance.talk import PREAMBLE_ANSWER, connect, hear
 
 __all__ = ["PROBE", "Keeper"]
 
-#: What a stage is told about the keeper's connection.
+#: The description of the keeper's connection, for the stage.
 PROBE: Final[Case] = case(
     "server.keeper.probe",
     "Takes a new client",
@@ -29,8 +30,8 @@ class Keeper:
     """A client of the server under test.
 
     :param suffix: makes its client id unique.
-    :param token: shows the server that it is an administrator, where that is needed.
-    :raises UnreachableError: when the server does not take it.
+    :param token: an administrator's token, if the server requires one.
+    :raises UnreachableError: if the server does not accept it.
     """
 
     def __init__(self, stage: Stage, suffix: str, patience: Patience, token: str = "") -> None:
@@ -52,9 +53,9 @@ class Keeper:
         self._line.release()
 
     def ping(self) -> None:
-        """Ask whether the server lives.
+        """Check that the server answers.
 
-        :raises UnreachableError: when it does not answer.
+        :raises UnreachableError: if it does not answer.
         """
         self._line.fenced_by_ping += 1
         self._line.send(Frame.build(MessageType.PING, ttl=16).raw, None)
@@ -127,7 +128,7 @@ class Keeper:
 
 
 def _names(payload: bytes) -> list[str]:
-    """The names in a list of channels or routers; none if it is no such list."""
+    """Return the names in a list of channels or routers; none if it is not such a list."""
     try:
         entries = json.loads(payload)
     except ValueError:

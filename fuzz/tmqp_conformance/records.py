@@ -1,7 +1,7 @@
-"""What a run writes down: a stream of events, one JSON object a line (``run.jsonl``).
+"""The records of a run: a stream of events, one JSON object per line (``run.jsonl``).
 
-Reports are made from these records alone, so that an interrupted run still has a report, and any
-report can be made again.
+Reports are created from these records alone, so an interrupted run still has a report, and every
+report can be created again.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _KINDS: Final = frozenset({"begin", "case", "end"})
 
 
 class RecordError(Exception):
-    """A file is not a run's."""
+    """A file does not contain the records of a run."""
 
 
 def case_record(result: Result, excuse: str = "", pack: Pack | None = None) -> dict[str, Any]:
     """The record of one case.
 
-    :param excuse: how its implementer explains a failure.
-    :param pack: the one that the case is of.
+    :param excuse: the implementer's explanation of a failure.
+    :param pack: the pack of the case.
     """
     case = result.case
     most = _FAILED_BYTES if result.verdict in FAILURES else _PASSED_BYTES
@@ -76,9 +76,9 @@ class Reader(Protocol):
     """Reads one direction of a line, for people."""
 
     def read(self, data: bytes, *, whole: bool) -> list[str]:
-        """The messages that end in these bytes, in words.
+        """Return the messages that end in these bytes, as text.
 
-        :param whole: the log has all of the bytes.
+        :param whole: whether the log has all bytes.
         """
 
 
@@ -162,9 +162,9 @@ class _Reader:
 
 
 class _Words:
-    """Shows what was said to a peer of a pack as text.
+    """Shows traffic to a peer of a pack as text.
 
-    :param ear: the one that reads the answers, and may have to know what was asked.
+    :param ear: the ear that reads the answers; it may have to know the requests.
     """
 
     def __init__(self, ear: Ear) -> None:
@@ -179,7 +179,7 @@ class _Words:
 
 
 class _Heard:
-    """Reads what a peer of a pack has said."""
+    """Reads the traffic from a peer of a pack."""
 
     def __init__(self, ear: Ear) -> None:
         self._ear = ear

@@ -33,7 +33,8 @@ _KEYS: Final = frozenset({"cases", "renames", "retired"})
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What became of an id: another id (``to``), or why there is none; and in which suite."""
+    """What happened to an id: its new id (``to``), or the reason for its removal; and the suite's
+    version."""
 
     suite: str
     to: str = ""
@@ -52,7 +53,7 @@ class Register:
 def parse_register(text: str) -> Register:
     """Read a register.
 
-    :raises ValueError: when the text is none.
+    :raises ValueError: if the text is invalid.
     """
     table: Any = json.loads(text)
     if not isinstance(table, dict) or set(table) != _KEYS:

@@ -1,4 +1,4 @@
-"""The report of a run, made from its records alone."""
+"""The report of a run, from its records alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LETTERS: Final = {
 
 @dataclass(slots=True)
 class Report:
-    """What a run has found.
+    """The results of a run.
 
     ``begin`` is the record that the run began with, ``cases`` the records of its cases,
     ``interrupted`` whether the run did not come to its end.
@@ -51,7 +51,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """What was tested, in words."""
+        """A description of the target."""
         name = self.begin.get("name") or self.begin["target"]
         return f"{name} ({self.begin['role']})"
 
@@ -61,7 +61,7 @@ class Report:
         return str(self.begin.get("pack", ""))
 
     def is_obstacle(self, record: Mapping[str, Any], levels: Iterable[Level]) -> bool:
-        """Whether a case keeps the peer from conformance at these levels."""
+        """Return whether a case prevents conformance at these levels."""
         if record["level"] not in {str(level) for level in levels}:
             return False
         verdict = Verdict(record["verdict"])
@@ -71,12 +71,12 @@ class Report:
 
     @property
     def conformant(self) -> bool:
-        """No must-level case is an obstacle, and the run came to its end."""
+        """Whether no must-level case fails, and the run is complete."""
         return self._free((Level.MUST,))
 
     @property
     def strict(self) -> bool:
-        """No should-level case is an obstacle either."""
+        """Whether no should-level case fails either."""
         return self._free((Level.MUST, Level.SHOULD))
 
     def _free(self, levels: tuple[Level, ...]) -> bool:
@@ -90,7 +90,8 @@ class Report:
         return {str(each): counts[each] for each in Verdict if counts[each]}
 
     def counts_by(self, key: str) -> dict[str, dict[str, int]]:
-        """The same for each value of a field, in order of appearance."""
+        """Return how many cases have each verdict, for each value of a field in order of
+        appearance."""
         found: dict[str, Counter[str]] = {}
         for record in self.cases:
             found.setdefault(record[key], Counter())[record["verdict"]] += 1
@@ -105,7 +106,7 @@ class Report:
         return [record for record in self.cases if Verdict(record["verdict"]) in FAILURES]
 
     def coverage(self) -> dict[str, Any]:
-        """Which rules the cases of this run were about."""
+        """The rules that the cases of this run cover."""
         tried = {
             rule
             for record in self.cases
@@ -154,7 +155,7 @@ class Report:
 def read_report(path: Path) -> dict[str, Any]:
     """Read a ``report.json``.
 
-    :raises RecordError: when it is none.
+    :raises RecordError: if it is invalid.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
-"""The rules that cases are about, and how much of them the cases cover.
+"""The rules that cases are about, and their coverage.
 
-Those of TMQP are in ``rules.json``; those of another protocol come with its pack.
+The rules of TMQP are in ``rules.json``; those of another protocol are in its pack.
 """
 
 from __future__ import annotations

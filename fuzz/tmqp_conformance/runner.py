@@ -29,25 +29,25 @@ from tmqp_conformance.settings import Deviation
 
 __all__ = ["ALONE", "Plan", "Runner", "detect"]
 
-#: Groups whose cases see, or disturb, what others do at the same time.
+#: Groups whose cases see or disturb concurrent cases.
 ALONE: Final = frozenset({"durability", "event", "keepalive", "perf"})
 _DESCRIBE_SERVER: Final = 703
-#: Capabilities that a server is taken to have: where it has not, its answers show it.
+#: Capabilities that are assumed; the server's answers show if it lacks them.
 _USUAL: Final = ("events", "router", "small-limits", "timeouts")
 _REFUSALS: Final = (400, 401, 501)
-#: How well a peer is.
+#: The states of a peer.
 _TAKES_CLIENTS: Final = 1
 _ANSWERS_PINGS: Final = 2
 
 
 @dataclass(slots=True)
 class Plan:
-    """What is run, and how.
+    """The cases to run, and the settings.
 
-    ``run_id`` is in all names of the run.  ``capabilities`` the peer has; ``deviations`` its
-    implementer explains.  ``probe``: probe and clean up after each case (servers only).
-    ``token`` is what clients show, ``admin_token`` what the client that cleans up shows.  ``pack``
-    is the one that the cases are of, if they are not about TMQP.
+    ``run_id`` is part of all names of the run.  ``capabilities`` are those of the peer,
+    ``deviations`` those that its implementer explains.  ``probe``: probe and clean up after each
+    case (servers only).  ``token`` is the token of clients, ``admin_token`` that of the client that
+    cleans up.  ``pack`` is the pack of the cases, if they are not about TMQP.
     """
 
     cases: Sequence[Case]
@@ -72,10 +72,10 @@ class Runner:
         self._make_stage = make_stage
 
     def results(self) -> Iterator[tuple[Result, str]]:
-        """Run all cases; each result as soon as it is there, with its excuse or an empty text."""
+        """Run all cases; yield each result immediately, with its explanation or an empty text."""
         plan = self.plan
         if plan.probe:
-            # What the peer cannot do before the first case is no crash after it.
+            # A peer that fails before the first case has not crashed because of it.
             self._health = self._examine(self._make_stage(), f"{plan.run_id}h")[0]
         numbered = list(enumerate(plan.cases))
         if plan.jobs > 1:
@@ -120,7 +120,7 @@ class Runner:
             result.message = f"could not be removed afterwards: {left}"
 
     def _examine(self, stage: Stage, suffix: str) -> tuple[int, str, str]:
-        """How well the peer is, what could not be removed, and what is wrong with it."""
+        """Return the state of the peer, what could not be removed, and its fault."""
         pack = self.plan.pack
         if pack is not None:
             probe = play(pack.probe, stage, f"{suffix}p", self.plan.patience, speaks=pack.speaks)
@@ -154,9 +154,9 @@ class Runner:
 
 
 def detect(stage: Stage, run_id: str, patience: Patience, token: str = "") -> frozenset[str]:
-    """Find out what a server has, by asking it.
+    """Detect the capabilities of a server with requests.
 
-    :raises UnreachableError: when nobody listens, so that nothing can be tested.
+    :raises UnreachableError: if no server listens.
     """
     stage.open("detect", PROBE).close("end")
     found = {*_USUAL}
@@ -167,14 +167,14 @@ def detect(stage: Stage, run_id: str, patience: Patience, token: str = "") -> fr
     try:
         _ask_about(keeper, f"{run_id}d", found)
     except UnreachableError:
-        pass  # the cases will tell what is wrong
+        pass  # the cases will report the fault
     finally:
         keeper.close()
     return frozenset(found)
 
 
 def _ask_about(keeper: Keeper, suffix: str, found: set[str]) -> None:
-    """Add what the server shows that it has."""
+    """Add the capabilities that the server's answers show."""
     channel = f"detect-{suffix}"
     code, _ = keeper.ask(Operation.CHANNEL_LIST, headers=(("Channel-Name", channel),))
     if code == 0:
@@ -192,7 +192,7 @@ def _ask_about(keeper: Keeper, suffix: str, found: set[str]) -> None:
     ):
         ids = (("Queue-Id", str(queue)),)
         code, _ = keeper.ask(Operation.CREATE_QUEUE, channel, body, ids)
-        # Who does not know the option ignores it, and has not refused it.
+        # A server that does not know the option ignores it instead of refusing it.
         if code == 0 and (word != "durability" or "extensions" in found):
             found.add(word)
     headers = (("Queue-Id", "4"), ("Delivery-Handler", "ack-consumer"))

@@ -35,9 +35,9 @@ _WIRE: Final = "wire"
 
 @dataclass(slots=True)
 class Session:
-    """One run: ``record`` each result, ``finish``, and ask for the report.
+    """One run: call ``record`` for each result and ``finish`` at the end, then read the report.
 
-    ``out`` is the directory of the files; None for none.  ``pack`` is the one that is run.
+    ``out`` is the directory for the files; None to write none.  ``pack`` is the pack of the run.
     """
 
     target: str

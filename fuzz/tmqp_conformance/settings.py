@@ -71,7 +71,7 @@ class Settings:
 def read_settings(path: Path) -> Settings:
     """Read a file of options, deviations or both.
 
-    :raises SettingsError: with a sentence that says what is wrong with it.
+    :raises SettingsError: if it is invalid, with the reason.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))

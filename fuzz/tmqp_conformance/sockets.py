@@ -43,7 +43,7 @@ class SocketWire:
             self._socket.sendall(data)
 
     def receive(self, wait_s: float) -> bytes:
-        """The next bytes; empty when none come in this time, or the peer has closed."""
+        """Return the next bytes; empty if none arrive in this time, or the peer has closed."""
         if self._closed:
             return b""
         try:
@@ -131,9 +131,9 @@ class ServerStage:
         time.sleep(seconds)
 
     def restart(self) -> None:
-        """Kill the server and start it again.
+        """Kill and restart the server.
 
-        :raises UnreachableError: when nobody can, or it does not come back.
+        :raises UnreachableError: if there is no command for this, or the server does not start.
         """
         if self._restart is None:
             raise UnreachableError("no command restarts the server")

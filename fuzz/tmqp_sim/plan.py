@@ -59,27 +59,27 @@ from tmqp_sim.sprayers import SPRAYER
 
 __all__ = ["FAULT_KINDS", "ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan", "draw_plan"]
 
-#: What can happen, and what it does to whom.
+#: The kinds of faults, and what each does.
 FAULT_KINDS: Final[dict[str, str]] = {
     "cut": "a connection is reset",
-    "half-open": "a connection dies and nobody is told",
+    "half-open": "a connection ends without notice to either side",
     "silence": "one direction of a connection is silent for a while",
     "swizzle": "connections fall silent one by one and recover in another order",
     "clog": "everything takes longer for a while",
     "client-crash": "a client loses its memory and restarts",
-    "freeze": "the server's process stands still",
+    "freeze": "the server's process is suspended",
     "server-crash": "the server loses its memory and restarts with the data on disk",
     "stop": "the server closes every connection politely",
     "restart": "the server stops cleanly and restarts",
     "disk-full": "no batch can be written for a while",
     "pause-queue": "a queue is paused and resumed later",
-    "credit": "a consumer with a small credit joins and grants more from time to time",
-    "single": "a channel where one consumer takes everything lets all of them for a while",
+    "credit": "a consumer with a small credit joins and grants more at intervals",
+    "single": "a channel with exclusive consumers serves all of them for a while",
     "clock": "the wall clock jumps by an hour",
     "clear": "the waiting messages of a queue are cleared",
     "busy": "the server's process is busy for a moment, again and again",
-    "flood": "a thousand addresses connect and go, where rates are limited",
-    "reload": "fewer connections are let in for a while, and other rates hold",
+    "flood": "a thousand addresses connect and disconnect, if rates are limited",
+    "reload": "fewer connections are accepted for a while, and other rates apply",
 }
 #: How likely each is in a plan with faults, if that differs from most.
 _LIKELY: Final = 0.3
@@ -87,7 +87,7 @@ _LIKELIHOODS: Final = {"clear": 0.15, "busy": 0.04, "reload": 0.05}
 #: How often something happens, and how often the process is busy: ten times a minute is logged.
 _COUNTS: Final = (1, 2, 5)
 _BUSY_COUNTS: Final = (2, 6, 40)
-#: What happens once a run at the most.
+#: Faults that happen at most once in a run.
 _ONCE: Final = ("flood", "clear", "freeze", "server-crash", "stop", "restart", "credit")
 #: Runs in which datagrams come from many addresses.
 _SPRAYED_SHARE: Final = 0.06

@@ -104,8 +104,7 @@ class Connection:
 
     :param role: which side this is.
     :param limits: limits for the peer; defaults if None.
-    :param now: the time in seconds at which the transport was opened; the handshake timeout starts
-        here.
+    :param now: when the transport was opened, in seconds; the handshake timeout starts then.
 
     Attributes to read: ``role``, ``state``, ``limits``, ``client_id`` (known once accepted),
     ``information`` (the client's description of itself), ``error`` (the violation that ended it).
@@ -386,8 +385,7 @@ class Connection:
     # -- out: what the program says -------------------------------------------------------------
 
     def initiate(self, information: ConnectionInformation, message_id: str = "") -> None:
-        """Client: queue the preamble and the connection information, to be sent in one write (F21,
-        F22).
+        """Client: queue the preamble and the connection information as one write (F21, F22).
 
         :raises LocalProtocolError: if called twice, on a server, or the information cannot be
             written.
@@ -533,8 +531,7 @@ class Connection:
         return self._quiet_since + limits.ping_interval_s
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Queue a ping that is due at ``now``, or close if the peer is silent; if nothing is due,
-        do nothing."""
+        """Queue a ping that is due at ``now``, or close if the peer is silent, or do nothing."""
         events: list[Event] = []
         due = self.next_deadline()
         if due is None or now < due:
@@ -559,8 +556,7 @@ class Connection:
         return events
 
     def excuse_silence(self, now: float) -> None:
-        """Ignore the peer's silence until ``now``, because the program did not read the
-        transport."""
+        """Ignore the peer's silence until ``now``: the program did not read the transport."""
         self._last_received = now
         self._pings = 0
 

@@ -73,7 +73,7 @@ def test_a_client_that_does_not_come_fails() -> None:
     ("arguments", "sentence"),
     [
         (["--listen", "192.0.2.1:0"], "--i-own-this-target"),
-        (["--without", "luck"], "is no capability"),
+        (["--without", "luck"], "is not a capability"),
         (["--only", "none"], "no case fits"),
     ],
 )

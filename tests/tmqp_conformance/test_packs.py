@@ -322,7 +322,7 @@ def test_cases_of_packs_are_listed_explained_and_replayed(
     [
         (("server", "127.0.0.1:1", "--pack", "nsq", "--at", "x=127.0.0.1:1"), "WHAT is one of"),
         (("server", "127.0.0.1:1", "--at", "http=127.0.0.1:1"), "none without --pack"),
-        (("server", "127.0.0.1:1", "--pack", "smq", "--keep-alive"), "does not go with --pack"),
+        (("server", "127.0.0.1:1", "--pack", "smq", "--keep-alive"), "cannot be used with --pack"),
         (("server", "127.0.0.1:1", "--pack", "smq", "--only", "x"), "no case fits"),
         (("replay", "127.0.0.1:1", "server.nsq-http.ping"), "needs --at http="),
         (("list", "--pack", "mqtt"), "'mqtt' is not one of"),

@@ -86,7 +86,7 @@ def client(context: click.Context, /, **_: Any) -> None:
         raise click.UsageError("no case fits --only, --skip and --level")
     unknown = [word for word in options["without"] if word not in CAPABILITIES]
     if unknown:
-        raise click.BadParameter(f"{unknown[0]!r} is no capability", param_hint="--without")
+        raise click.BadParameter(f"{unknown[0]!r} is not a capability", param_hint="--without")
     without = {*options["without"], *(() if options["reconnects"] else ("reconnect",))}
     tls = _server_tls(where, options["certificate"], options["key"])
     try:
@@ -115,9 +115,9 @@ def client(context: click.Context, /, **_: Any) -> None:
 def _server_tls(
     where: Address, certificate: Path | None, key: Path | None
 ) -> ssl.SSLContext | None:
-    """How TLS is spoken with clients; None where it is not.
+    """Return the TLS context for clients; None without TLS.
 
-    :raises click.BadParameter: when the certificate is missing, or cannot be used.
+    :raises click.BadParameter: if the certificate is missing, or cannot be used.
     """
     if not where.tls:
         return None

@@ -1,4 +1,4 @@
-"""What the commands have in common: addresses, files, exit codes and progress."""
+"""Shared code of the commands: addresses, files, exit codes and progress."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _Item = TypeVar("_Item")
 
 
 def fail(message: str) -> NoReturn:
-    """Say why nothing could be tested, and exit."""
+    """Print why nothing could be tested, and exit."""
     click.echo(f"tmqp-conformance: {message}", err=True)
     sys.exit(COULD_NOT_TEST)
 
@@ -70,7 +70,8 @@ def local_option(command: _Command) -> _Command:
 def read_target(text: str, *, allow_remote: bool, name: str = "ADDRESS") -> Address:
     """Read the address of a peer under test.
 
-    :raises click.BadParameter: when it is none, or on another machine without leave.
+    :raises click.BadParameter: if it is invalid, or on another machine without the option that
+        allows it.
     """
     try:
         target = parse_address(text)
@@ -84,10 +85,10 @@ def read_target(text: str, *, allow_remote: bool, name: str = "ADDRESS") -> Addr
 
 
 def tls_context(target: Address, ca: Path | None) -> ssl.SSLContext | None:
-    """How TLS is spoken with this target.
+    """Return the TLS context for this target.
 
     :param ca: certificates to trust; the system's if None.
-    :raises click.BadParameter: when the file is no certificate.
+    :raises click.BadParameter: if the file is not a certificate.
     """
     if not target.tls:
         return None
@@ -98,7 +99,7 @@ def tls_context(target: Address, ca: Path | None) -> ssl.SSLContext | None:
 
 
 def run_name() -> str:
-    """A short name for a run, which is in the names of all that it creates."""
+    """Return a short name for a run, which is part of all names that the run creates."""
     return secrets.token_hex(4)
 
 
@@ -117,7 +118,7 @@ def restart_option(command: _Command) -> _Command:
 
 
 def restarter(command: str, target: Address) -> Callable[[], None]:
-    """What starts the server at an address again with a command of the user."""
+    """Return a function that restarts the server at an address with a command of the user."""
 
     def restart() -> None:
         # It may need a shell.
@@ -130,9 +131,9 @@ def restarter(command: str, target: Address) -> Callable[[], None]:
 
 
 def wait_for(target: Address) -> None:
-    """Wait until somebody listens there.
+    """Wait until a server listens on an address.
 
-    :raises UnreachableError: when nobody does.
+    :raises UnreachableError: if none does.
     """
     plain = Address(target.host, target.port, socket_path=target.socket_path)
     deadline = time.monotonic() + _START_S
@@ -164,7 +165,7 @@ def progress(
 
 @contextmanager
 def ticking(title: str, seconds: float, *, quiet: bool) -> Iterator[Callable[[], bool]]:
-    """Show the time as progress; yields what says whether some of it is left."""
+    """Show the elapsed time as progress; yield a function that returns whether time is left."""
     began = time.monotonic()
     with _bar(title, seconds, quiet=quiet) as advance:
         shown = began
@@ -182,7 +183,7 @@ def ticking(title: str, seconds: float, *, quiet: bool) -> Iterator[Callable[[],
 
 @contextmanager
 def _bar(title: str, total: float, *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A progress bar; yields what moves it on."""
+    """Show a progress bar; yield a function that advances it."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""``fuzz wire``, ``fuzz model`` and ``fuzz diff``, and what plays again and shortens findings."""
+"""``fuzz wire``, ``fuzz model`` and ``fuzz diff``, and the replay and minimisation of findings."""
 
 from __future__ import annotations
 
@@ -148,9 +148,9 @@ def fuzz_wire(
 
 
 def _corpus(directory: Path | None, subject: Subject) -> list[list[Piece]]:
-    """What earlier runs have learnt.
+    """Return the conversations that earlier runs have learnt.
 
-    :raises click.BadParameter: when a file of the directory is not of its form.
+    :raises click.BadParameter: if a file of the directory is invalid.
     """
     if directory is None:
         return []
@@ -163,7 +163,7 @@ def _corpus(directory: Path | None, subject: Subject) -> list[list[Piece]]:
 def _search(
     fuzzer: WireFuzzer, go_on: Callable[[], bool], budget: float, out: Path, number: int
 ) -> int:
-    """Fuzz, and write down what is found; returns how much that is."""
+    """Fuzz and save the findings; return their number."""
     found = 0
     try:
         for finding in fuzzer.run(go_on):
@@ -194,7 +194,7 @@ def _search(
 
 
 def _tell_coverage(coverage: Coverage, subject: Subject) -> None:
-    """What was tried, and what was not."""
+    """Print what was tried, and what was not."""
     for place, grammar in subject.grammars.items():
         tally = coverage.at(place)
         about = f"{place} " if place else ""
@@ -264,7 +264,7 @@ def fuzz_model(
         click.echo(f"FOUND {finding.message}")
         for act in finding.acts:
             click.echo(f"    {act.line}: {act.what} {act.channel} {act.message}".rstrip())
-        click.echo(f"    played again: wrong {finding.again} of {finding.replays} times")
+        click.echo(f"    replayed: wrong {finding.again} of {finding.replays} times")
         click.echo(f"    written to {write_model(out, finding)}")
     actions = ", ".join(f"{name} {count}" for name, count in sorted(fuzzer.done.items()))
     click.echo(f"actions: {actions}")
@@ -320,13 +320,13 @@ def fuzz_diff(
     elapsed = time.monotonic() - began
     click.echo(
         f"{differ.played} conversations in {elapsed:.1f} s, {differences} differences,"
-        f" {differ.unsteady} more that did not happen again (seed {number})"
+        f" {differ.unsteady} more that were not reproduced (seed {number})"
     )
     sys.exit(DIFFERS if differences else CONFORMS)
 
 
 def _differences(differ: Differ, go_on: Callable[[], bool], out: Path, number: int) -> int:
-    """Compare, and write down what differs; returns how much that is."""
+    """Compare and save the differences; return their number."""
     differences = 0
     for difference in differ.run(go_on):
         differences += 1
@@ -353,18 +353,18 @@ def _clock(budget: float) -> Callable[[], bool]:
 
 
 def subject_of(pack: str, places: tuple[str, ...]) -> Subject:
-    """What a fuzzer knows of a server.
+    """Return what a fuzzer knows about a server.
 
-    :param pack: the one of its protocol; empty for TMQP.
+    :param pack: the pack of its protocol; empty for TMQP.
     :param places: the server's addresses.
     """
     return PackSubject(PACKS[pack], places) if pack else NativeSubject(SERVER_CASES)
 
 
 def play_found(found: Found, stage: Stage, patience: Patience) -> str:
-    """Play a finding again; returns what is wrong, or an empty text.
+    """Replay a finding; return the fault, or an empty text.
 
-    :raises UnreachableError: when nobody listens.
+    :raises UnreachableError: if no server listens.
     """
     if found.acts:
         return play_acts(stage, list(found.acts), run_name(), patience)
@@ -386,9 +386,9 @@ def stage_of(
     allow_remote: bool,
     restart: Callable[[], None] | None = None,
 ) -> PackStage:
-    """The stage on which a finding is played.
+    """Return the stage for a replay of a finding.
 
-    :raises click.BadParameter: when an address that it needs is not given.
+    :raises click.BadParameter: if a required address is missing.
     """
     where = read_places(PACKS.get(found.pack), target, places, allow_remote=allow_remote)
     missing = [place for place in found.places if place not in where]
@@ -430,7 +430,7 @@ def shrink(
     try:
         wrong = play_found(kept, stage, patience)
         if not wrong:
-            click.echo("the server does nothing wrong: there is nothing to make smaller")
+            click.echo("the server answers correctly: there is nothing to minimise")
             sys.exit(CONFORMS)
         smaller, last = _smaller(kept, wrong, stage, patience)
         path.write_text(json.dumps(smaller.as_json(last), indent=1) + "\n", encoding="utf-8")
@@ -441,7 +441,7 @@ def shrink(
 
 
 def _smaller(kept: Found, wrong: str, stage: Stage, patience: Patience) -> tuple[Found, str]:
-    """The smallest finding of the same kind, and what is wrong with it."""
+    """Return the smallest finding of the same kind, and its fault."""
     last = wrong
     lives = True
 
@@ -450,7 +450,7 @@ def _smaller(kept: Found, wrong: str, stage: Stage, patience: Patience) -> tuple
         try:
             message = play_found(found, stage, patience)
         except UnreachableError:
-            lives = False  # it has crashed, and nobody has started it again
+            lives = False  # it has crashed and was not restarted
             return False
         same = bool(message) and _kind(message) == _kind(wrong)
         last = message if same else last
@@ -460,5 +460,5 @@ def _smaller(kept: Found, wrong: str, stage: Stage, patience: Patience) -> tuple
 
 
 def _kind(message: str) -> str:
-    """How a server is wrong, of a sentence about it: names differ each time."""
+    """Return the kind of a fault from its description, in which names differ each time."""
     return message.partition(":")[0].partition(" ")[0]

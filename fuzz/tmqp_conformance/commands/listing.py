@@ -1,4 +1,4 @@
-"""``list`` and ``explain``: the cases of the suite and what they are about."""
+"""``list`` and ``explain``: show the cases of the suite."""
 
 from __future__ import annotations
 

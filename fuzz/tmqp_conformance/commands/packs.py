@@ -1,4 +1,4 @@
-"""What the commands know of packs: ``--pack``, and the further addresses of such a server."""
+"""Options about packs: ``--pack``, and the further addresses of a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pack_option(command: _Command) -> _Command:
 
 
 def at_option(command: _Command) -> _Command:
-    """The option that tells a server's further addresses."""
+    """The option for a server's further addresses."""
     return click.option(
         _AT,
         "places",
@@ -42,9 +42,9 @@ def at_option(command: _Command) -> _Command:
 def read_places(
     pack: Pack | None, target: Address, texts: Sequence[str], *, allow_remote: bool
 ) -> dict[str, Address]:
-    """The addresses of a server, by their names in the pack.
+    """Return the addresses of a server, by their names in the pack.
 
-    :raises click.BadParameter: when one is not of its form, or the pack has none of this name.
+    :raises click.BadParameter: if one is invalid, or the pack has no address of this name.
     """
     found = {"": target}
     known = [] if pack is None else pack.places
@@ -70,7 +70,7 @@ class PackStage(ServerStage):
         self._stages = {name: ServerStage(each, tls) for name, each in addresses.items()}
 
     def has(self, place: str) -> bool:
-        """Whether there is an address of this name."""
+        """Return whether there is an address of this name."""
         return place in self._stages
 
     def open(self, line: str, case: Case) -> SocketWire:

@@ -1,4 +1,5 @@
-"""``replay``: say again what a recording, a wire log or a case says, and compare the answers."""
+"""``replay``: send the messages of a recording, a wire log or a case again, and compare the
+answers."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def replay(
     Recordings are JSON files of exchanges between client and server, such as the wire logs of a
     run; they are played in the given order, and later ones can continue on earlier connections.
     Message ids, client ids made by the server and times are not compared.  The id of a case plays
-    the case and shows the traffic; a finding of a fuzzer is played again.
+    the case and shows the traffic; the file of a fuzzer's finding replays it.
     """
     target = read_target(address, allow_remote=allow_remote)
     tls = tls_context(target, ca)
@@ -149,7 +150,7 @@ def _read(text: str) -> Exchange | Case | Found:
 def read_recording(path: Path) -> Exchange:
     """Read a recording or a wire log.
 
-    :raises click.BadParameter: when the file is none.
+    :raises click.BadParameter: if the file is neither.
     """
     try:
         return parse_exchange(path.stem, path.read_bytes())

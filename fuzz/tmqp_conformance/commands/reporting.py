@@ -1,4 +1,4 @@
-"""``report`` and ``compare``: reports from records, and what differs between two."""
+"""``report`` and ``compare``: create reports from records, and compare two reports."""
 
 from __future__ import annotations
 

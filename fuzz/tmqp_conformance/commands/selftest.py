@@ -1,4 +1,4 @@
-"""``self-test``: the suite against the zoo."""
+"""``self-test``: run the suite against peers with known faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["self_test"]
 
 
 @click.command("self-test")
-@click.option("--verbose", "-v", is_flag=True, help="Tell what is found about each peer.")
+@click.option("--verbose", "-v", is_flag=True, help="Show what is found about each peer.")
 @bar_option
 def self_test(verbose: bool, no_bar: bool) -> None:
     """Test the suite itself: peers that are broken on purpose must get their verdicts."""

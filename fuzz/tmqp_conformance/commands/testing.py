@@ -52,9 +52,9 @@ __all__ = ["exit_status", "server", "summarise", "with_settings"]
 
 
 def with_settings(context: click.Context, path: Path | None) -> Settings:
-    """The settings of a file; its options replace those that the command line does not give.
+    """Read the settings from a file; its options apply where the command line has none.
 
-    :raises click.BadParameter: when the file is not of its form.
+    :raises click.BadParameter: if the file is invalid.
     """
     if path is None:
         return Settings()
@@ -121,7 +121,11 @@ Examples:
 @restart_option
 @click.option("--start-cmd", help="Command that starts the server for the run.")
 @click.option(
-    "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Cases at once."
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Concurrent cases.",
 )
 @click.option(
     "--slow",
@@ -234,13 +238,13 @@ def _run(plan: Plan, stage: ServerStage, target: Address, options: dict[str, Any
 
 
 def _refuse_options_of_tmqp(options: dict[str, Any]) -> None:
-    """Refuse what a pack would not heed.
+    """Refuse options that a pack would ignore.
 
-    :raises click.UsageError: when one of these options is given.
+    :raises click.UsageError: if one of these options is given.
     """
     for name in ("capabilities", "keep_alive", "restart_cmd", "token_file", "admin_token_file"):
         if options[name]:
-            raise click.UsageError(f"--{name.replace('_', '-')} does not go with --pack")
+            raise click.UsageError(f"--{name.replace('_', '-')} cannot be used with --pack")
 
 
 def _capabilities(options: dict[str, Any], found: frozenset[str]) -> frozenset[str]:
@@ -265,7 +269,7 @@ def _token(file: Any) -> str:
 
 @contextmanager
 def _started(command: str | None, target: Address) -> Iterator[None]:
-    """Run the server that this command starts; nothing without one."""
+    """Run the server that a command starts; do nothing without a command."""
     if not command:
         yield
         return
@@ -278,7 +282,7 @@ def _started(command: str | None, target: Address) -> Iterator[None]:
 
 
 def summarise(report: Report) -> None:
-    """Print what a run has found: the failures, then a line with the numbers."""
+    """Print the results of a run: the failures, then a line with the numbers."""
     for record in report.cases:
         verdict = Verdict(record["verdict"])
         if verdict in FAILURES or verdict in (Verdict.ERROR, Verdict.NON_STRICT):
@@ -292,7 +296,7 @@ def summarise(report: Report) -> None:
 
 
 def exit_status(report: Report, fail_on: str) -> int:
-    """The exit status that a report means."""
+    """Return the exit status for a report."""
     verdicts = {record["verdict"] for record in report.cases}
     if Verdict.CRASH in verdicts:
         return DIFFERS

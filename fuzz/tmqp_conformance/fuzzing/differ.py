@@ -1,7 +1,8 @@
-"""The differential fuzzer: the same conversation with two servers, and what they answer otherwise.
+"""The differential fuzzer: the same conversation with two servers, and the differences between
+their answers.
 
-What differs is no fault by itself: where two good servers differ, the protocol leaves a choice, or
-its text is not clear.  Ids that servers make, and long numbers (times, sizes), are not compared;
+A difference is not necessarily a fault: if two correct servers differ, the protocol leaves a
+choice, or is unclear.  Ids that servers make, and long numbers (times, sizes), are not compared;
 answers on one connection are compared without their order (F44).
 """
 
@@ -42,10 +43,10 @@ class Difference:
 
 
 class Differ:
-    """Compares two servers; ``unsteady`` counts what differed once and never again.
+    """Compares two servers; ``unsteady`` counts differences that were not reproduced.
 
-    :param stages: where they are reached.
-    :param subject: what is said, as it is or mutated.
+    :param stages: the stages that connect to them.
+    :param subject: the traffic to send, unchanged or mutated.
     :param seed: the same seed gives the same conversations.
     """
 
@@ -123,7 +124,7 @@ class Differ:
                 data = with_names(piece.data, number)
                 oracles[piece.line].read(data)
                 lines[piece.line].send(data, None)
-                # The next piece may come by another connection: it must not overtake this one.
+                # The next piece may be for another connection: it must not overtake this one.
                 self._fence(stage, lines[piece.line], oracles[piece.line])
             for name, line in lines.items():
                 self._fence(stage, line, oracles[name])
@@ -133,7 +134,7 @@ class Differ:
                 line.release()
 
     def _fence(self, stage: Stage, line: Line, oracle: NativeOracle) -> None:
-        """Wait until the server has read what was said, or has had the time to."""
+        """Wait until the server has read everything, or has had the time for it."""
         if not oracle.open or line.ended:
             wait = self._patience.answer if oracle.rule else self._patience.quiet
             while line.receive(wait):
@@ -148,7 +149,7 @@ class Differ:
 
 
 def _normal(line: Line) -> list[str]:
-    """What came on a connection, without what may differ."""
+    """Return the answers of a connection, without the parts that may differ."""
     texts = [
         _text(each) if isinstance(each, Frame) else repr(each.data)
         for each in line.seen

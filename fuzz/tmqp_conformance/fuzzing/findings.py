@@ -34,7 +34,7 @@ def _grammars_of(pack: str) -> Mapping[str, Grammar]:
 class Found:
     """A finding: what was sent (``conversation``), or what clients did (``acts``).
 
-    ``pack`` is the one of the server's protocol; empty for TMQP.
+    ``pack`` is the pack of the server's protocol; empty for TMQP.
     """
 
     conversation: tuple[Piece, ...] = ()
@@ -101,9 +101,9 @@ def write_model(directory: Path, finding: ModelFinding) -> Path:
 
 
 def read_corpus(directory: Path, pack: str, places: Collection[str]) -> list[list[Piece]]:
-    """Read what earlier runs have learnt, as far as it is about this protocol and these addresses.
+    """Read the conversations of earlier runs that are about this protocol and these addresses.
 
-    :raises ValueError: when a file in the directory is not of its form.
+    :raises ValueError: if a file in the directory is invalid.
     """
     found = [read_found(path) for path in sorted(directory.glob("*.json"))]
     return [
@@ -114,10 +114,9 @@ def read_corpus(directory: Path, pack: str, places: Collection[str]) -> list[lis
 
 
 def write_corpus(directory: Path, pack: str, learnt: Iterable[list[Piece]]) -> int:
-    """Write what a run has learnt, each conversation into a file of its own; returns how many
-    files.
+    """Write the conversations that a run has learnt, one per file; return the number of files.
 
-    :raises OSError: when that fails.
+    :raises OSError: if that fails.
     """
     names = set()
     for conversation in learnt:
@@ -137,7 +136,7 @@ def _write(path: Path, table: dict[str, Any]) -> Path:
 def read_found(path: Path) -> Found:
     """Read a finding.
 
-    :raises ValueError: when the file is none.
+    :raises ValueError: if the file is not a finding.
     """
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
@@ -161,9 +160,9 @@ def read_found(path: Path) -> Found:
 
 
 def _check_places(path: Path, found: Found) -> None:
-    """Refuse a finding of a pack, or at an address, that there is not.
+    """Refuse a finding whose pack or address does not exist.
 
-    :raises ValueError: when there is none.
+    :raises ValueError: if one does not exist.
     """
     if found.pack and found.pack not in PACKS:
         known = ", ".join(PACKS)

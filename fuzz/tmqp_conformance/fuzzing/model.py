@@ -1,10 +1,11 @@
-"""The model of queues: what a server may send after each action, and what it must.
+"""The model of queues: what a server may send after each action, and what it must send.
 
-Several clients act on queues that nobody else uses.  The model knows who has joined, what waits,
-and what is in flight; where the protocol leaves a choice (which consumer of a round robin queue,
-what becomes of a refused message) it allows every outcome and learns which one it was.
+Several clients act on queues that no other client uses.  The model tracks the clients that have
+joined, the waiting messages, and the messages in flight.  If the protocol leaves a choice (which
+consumer of a round robin queue, what happens to a refused message), the model allows every outcome
+and records the actual one.
 
-An :class:`Act` is data, so that a session is a list that can be kept, shortened and played again.
+An :class:`Act` is data, so a session is a list that can be saved, minimised and replayed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Act:
     def of(cls, entry: dict[str, Any]) -> Act:
         """Read an action.
 
-        :raises ValueError: when it is none.
+        :raises ValueError: if it is not an action.
         """
         texts = [entry.get(key, "") for key in ("what", "line", "channel", "message")]
         number = entry.get("number", 0)
@@ -59,7 +60,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A message that came to a client."""
+    """A message that a client received."""
 
     line: str
     channel: str
@@ -91,8 +92,8 @@ class _Queue:
     doubtful: set[str] = field(default_factory=set)
     #: Messages that some consumer has acknowledged or refused.
     answered: set[str] = field(default_factory=set)
-    #: Messages that nobody has answered and whose receivers are gone: they come back when their
-    #: time is over (F99), in which order nobody says.
+    #: Unanswered messages whose receivers have disconnected: they return to the queue after their
+    #: timeout (F99), in any order.
     returning: set[str] = field(default_factory=set)
 
 
@@ -120,7 +121,7 @@ class Model:
         return True
 
     def in_flight(self) -> list[tuple[str, str, str]]:
-        """What can be acknowledged: (client, channel, message)."""
+        """Return the messages that can be acknowledged: (client, channel, message)."""
         return [
             (line, name, message)
             for name, queue in self.queues.items()
@@ -156,7 +157,7 @@ class Model:
         return []
 
     def _drain(self, queue: _Queue) -> list[Due]:
-        """Everything that waits goes to who has joined."""
+        """Deliver all waiting messages to the clients that have joined."""
         if not queue.joined or queue.status == "pull":
             return []
         due = [self._due(queue, message) for message in queue.waiting]
@@ -168,7 +169,8 @@ class Model:
         return Due(queue.name, message, frozenset(queue.joined), queue.status == "push")
 
     def _vanish(self, line: str) -> None:
-        """A client is gone: what only it had comes back, sooner or later (F99)."""
+        """Handle that a client has disconnected: messages in flight only to it return, sooner or
+        later (F99)."""
         self.connected.discard(line)
         for queue in self.queues.values():
             if line in queue.joined:
@@ -185,7 +187,7 @@ class Model:
                     queue.returning.add(message)
 
     def expire(self) -> list[Due]:
-        """The time for acknowledgements is over: what nobody had is due, if somebody has joined."""
+        """Handle the acknowledgement timeout: returned messages are due if a client has joined."""
         due = []
         for queue in self.queues.values():
             queue.doubtful.update(queue.flying)
@@ -197,9 +199,9 @@ class Model:
     # -- what came ------------------------------------------------------------------------------
 
     def settle(self, due: list[Due], came: list[Delivered]) -> None:
-        """Hold the deliveries that came against those that must.
+        """Compare the received deliveries with the required ones.
 
-        :raises WrongError: when they differ from what the protocol allows.
+        :raises WrongError: if they differ from what the protocol allows.
         """
         self.check_payloads(came)
         rest = list(came)
@@ -213,9 +215,9 @@ class Model:
             self._order([each.message for each in due], came)
 
     def check_payloads(self, came: list[Delivered]) -> None:
-        """Hold payloads against what was pushed.
+        """Compare payloads with the pushed ones.
 
-        :raises WrongError: when nobody has pushed such a message.
+        :raises WrongError: if no client has pushed such a message.
         """
         for delivered in came:
             if self.payloads.get(delivered.message) != delivered.payload:
@@ -227,7 +229,7 @@ class Model:
         if not came:
             raise WrongError(f"lost: {due.message} was not delivered to {' or '.join(lines)}")
         if any(each.channel != due.channel for each in came):
-            raise WrongError(f"delivered on another channel than {due.channel}: {came}")
+            raise WrongError(f"delivered on a channel other than {due.channel}: {came}")
         receivers = [each.line for each in came]
         if len(set(receivers)) != len(receivers):
             raise WrongError(f"delivered twice: {due.message} to {receivers}")
@@ -242,7 +244,7 @@ class Model:
         if delivered.message not in queue.doubtful:
             raise WrongError(f"unexpected: {delivered}")
         if delivered.line not in queue.joined:
-            raise WrongError(f"delivered to who has not joined: {delivered}")
+            raise WrongError(f"delivered to a client that has not joined: {delivered}")
         queue.returning.discard(delivered.message)
         queue.flying.setdefault(delivered.message, set()).add(delivered.line)
 
@@ -257,9 +259,9 @@ class Model:
                 raise WrongError(f"out of order: {fresh} to {line}")
 
     def pulled(self, act: Act, found: list[Delivered]) -> None:
-        """A pull of ``act.number`` messages has given these.
+        """Check the messages that a pull of ``act.number`` messages returned.
 
-        :raises WrongError: when it is not what is stored, the oldest first.
+        :raises WrongError: if they are not the stored ones, the oldest first.
         """
         queue = self.queues[act.channel]
         came = [each.message for each in found]

@@ -1,7 +1,7 @@
-"""The model fuzzer: draws sessions, plays several at once, and shortens those that go wrong.
+"""The model fuzzer: generates sessions, plays several concurrently, and minimises failing ones.
 
-A session depends on nothing but its seed: it has connections and names of its own, and each of its
-actions is answered before the next one follows.  So a failure can be played again.
+A session depends only on its seed: it has its own connections and names, and each action is
+answered before the next one begins.  So a failure can be replayed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tmqp_conformance.keeper import PROBE
 
 __all__ = ["ModelFinding", "ModelFuzzer"]
 
-#: How often a failure is played again, to tell a race from a plain fault.
+#: How often a failure is replayed, to distinguish a race from a deterministic fault.
 _REPLAYS: Final = 10
 #: How often each kind of action is drawn, compared with the others.
 _WEIGHTS: Final = {
@@ -42,9 +42,9 @@ _OPTIONAL: Final = ("acknowledge", "refuse", "pull", "leave", "vanish")
 
 @dataclass(slots=True)
 class ModelFinding:
-    """A session that went wrong, as short as it was found: the actions, and what was wrong.
+    """A failing session after minimisation: the actions, and the fault.
 
-    ``seed`` draws it; of ``replays`` it went wrong ``again`` times.
+    ``seed`` generates it; of ``replays`` replays, ``again`` failed.
     """
 
     message: str
@@ -139,7 +139,7 @@ class ModelFuzzer:
         return finding
 
     def _replay(self, acts: list[Act]) -> str:
-        """What is wrong with a session; nothing where the server is not there any more."""
+        """Return the fault of a session; nothing if the server no longer runs."""
         if not self._is_alive():
             return ""
         return play_acts(self.stage, acts, self._suffix(), self.patience, self.timeout_s)
@@ -169,7 +169,7 @@ class _Draw(Seeded):
         }
 
     def act(self, model: Model, message: str) -> Act:
-        """One of the actions that make sense now; ``message`` is the id of what is pushed."""
+        """Choose one of the possible actions; ``message`` is the id of a pushed message."""
         kinds = {what: acts for what in self._weights if (acts := _options(model, what, message))}
         place = self.below(sum(self._weights[what] for what in kinds))
         kind = ""

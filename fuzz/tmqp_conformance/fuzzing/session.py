@@ -22,16 +22,16 @@ _DRAINS: Final = tuple(Act("join", _LAST, name) for name in CHANNELS)
 
 
 class Session:
-    """Clients, and what the model says about them.
+    """Clients, and the model of their queues.
 
-    An action and the ping behind it leave in one write: the answer to the ping proves that the
-    server has read the action.  Clients that must get a message are heard at once.  The others are
-    heard when they act, and before an action after which more is allowed than before; their
-    streams are in order, so what came too much is noticed all the same.
+    An action and the following ping are sent in one write: the answer to the ping proves that the
+    server has read the action.  The session reads immediately from clients that must get a message.
+    It reads from the others when they act, and before an action that widens what is allowed; their
+    streams are in order, so surplus messages are detected nevertheless.
 
-    :param suffix: makes the names of this session its own.
-    :raises WrongError: (every method) when the server does what the model does not allow.
-    :raises UnreachableError: (every method) when the server does not answer.
+    :param suffix: makes the names of this session unique.
+    :raises WrongError: (every method) if the server does something that the model does not allow.
+    :raises UnreachableError: (every method) if the server does not answer.
     """
 
     def __init__(self, stage: Stage, suffix: str, patience: Patience) -> None:
@@ -53,7 +53,7 @@ class Session:
 
     @property
     def entries(self) -> list[Entry]:
-        """What was on the wire."""
+        """The traffic on the wire."""
         return self.log.entries
 
     def begin(self) -> None:
@@ -69,17 +69,17 @@ class Session:
         self._settle([])
 
     def do(self, act: Act) -> None:
-        """Carry out an action, if it makes sense now, and hold what follows against the model."""
+        """Carry out an action, if it is possible now, and compare the results with the model."""
         if not self.model.allows(act):
             return
         self.acts.append(act)
         self._carry_out(act)
 
     def finish(self, timeout_s: float = 0.0) -> None:
-        """Drain all queues with a new client: nothing may be lost, and nothing invented.
+        """Drain all queues with a new client: no message may be lost or invented.
 
-        :param timeout_s: wait so long, until the time for acknowledgements is over, so that also
-            messages of clients that are gone must come back; 0 to do without that.
+        :param timeout_s: wait for this time, until acknowledgements have timed out, so that the
+            messages of disconnected clients must return, too; 0 to skip this.
         """
         self._vanish(sorted(self.model.connected))
         self._carry_out(Act("connect", _LAST))
@@ -156,8 +156,7 @@ class Session:
             line.release()
             if not ended:
                 raise WrongError("the server did not close after Terminate")
-            # What was on its way to the client counts as delivered to it: it may be what another
-            # of these clients had.
+            # Messages on their way to the client count as delivered to it.
             self._take(name, line)
         came, self._came = self._came, []
         self.model.check_payloads(came)
@@ -184,7 +183,8 @@ class Session:
 
     def _acknowledge(self, act: Act) -> None:
         if act.what == "refuse":
-            # From here on the message may come again: nothing of before may pass for that.
+            # From here on the message may be redelivered: earlier deliveries must not count as
+            # that.
             self._hear_all()
             self._settle([])
         headers = [("Nack-Reason", "no")] if act.what == "refuse" else []
@@ -286,7 +286,7 @@ class Session:
             raise UnreachableError(f"the server closed (client {name})")
         if not fenced:
             raise UnreachableError(f"a ping was not answered (client {name})")
-        # What did not come is told by who asked.
+        # The caller reports a missing answer.
 
     def _hear_all(self) -> None:
         """Wait until the server has sent all that it had to send to each client."""
@@ -297,7 +297,7 @@ class Session:
             self._await(name, line, lambda: True)
 
     def _take(self, name: str, line: Line) -> None:
-        """Sort what has come on a line."""
+        """Sort the messages that arrived on a line."""
         for each in line.seen:
             assert isinstance(each, Frame), "the preamble comes with the hello"
             if self._pulling and each.last_header("Request-Id") == self._pulling:
@@ -310,14 +310,15 @@ class Session:
             elif self._answers.get(each.message_id) == -1 and each.type == MessageType.RESPONSE:
                 self._answers[each.message_id] = each.content_type
                 if self._leaving == name:
-                    # What came before was sent to a client that had still joined.
+                    # Earlier messages were sent while the client had joined.
                     self._settle([])
             else:
                 raise WrongError(f"client {name} got {each!r}")
         line.seen.clear()
 
     def _settle(self, due: list[Due]) -> None:
-        """Hear who must get something, and hold what came against what is due."""
+        """Read from the clients that must get a message, and compare the messages with the
+        model."""
         if due and not self._has_come(due):
             for name in sorted({name for each in due for name in each.lines}):
                 line = self._lines[name]
@@ -333,7 +334,7 @@ class Session:
         self.model.settle(due, came)
 
     def _has_come(self, due: list[Due]) -> bool:
-        """Whether nothing is missing."""
+        """Return whether nothing is missing."""
         came = [each.message for each in self._came]
         return all(
             came.count(each.message) >= (len(each.lines) if each.to_each else 1) for each in due
@@ -343,7 +344,7 @@ class Session:
 def play_acts(
     stage: Stage, acts: list[Act], suffix: str, patience: Patience, timeout_s: float = 0.0
 ) -> str:
-    """Play a session again; returns what is wrong, or an empty text."""
+    """Replay a session; return the fault, or an empty text."""
     session = Session(stage, suffix, patience)
     try:
         session.begin()

@@ -1,8 +1,8 @@
-"""The wire fuzzer: says what nobody should say, and watches what the server does.
+"""The wire fuzzer: sends invalid traffic, and checks what the server does.
 
-It knows a protocol by its :class:`~tmqp_conformance.grammar.Subject`.  Where the oracle finds
-nothing wrong, the server must go on and answer; whatever it finds, the server must live, serve
-others, and send nothing that cannot be read; where a rule was broken, it must close.
+It knows a protocol by its :class:`~tmqp_conformance.grammar.Subject`.  If the oracle finds no
+broken rule, the server must continue to answer; if a rule was broken, it must close the connection.
+In any case, it must not crash, must serve others, and must send only valid bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHOWN = 240
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a server must not do: its kind, what happened, and what was said to it."""
+    """A fault of a server: its kind, what happened, and what was sent."""
 
     kind: str
     message: str
@@ -36,13 +36,15 @@ class Finding:
 
 
 class WireFuzzer:
-    """Fuzzes one server; ``gone``: it has crashed, and nobody could start it again.  ``learnt``:
-    conversations that made it behave as no other before; they are mutated, too.
+    """Fuzzes one server.
 
-    :param stage: where it is reached.
-    :param subject: its protocol, and what is mutated.
+    ``gone``: whether it has crashed and could not be restarted.  ``learnt``: conversations that
+    caused new behaviour; they are mutated, too.
+
+    :param stage: the stage that connects to it.
+    :param subject: its protocol, and the conversations to mutate.
     :param seed: the same seed gives the same conversations.
-    :param corpus: what an earlier run has learnt.
+    :param corpus: the conversations that earlier runs have learnt.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class WireFuzzer:
         self._watch: Watch | None = None
 
     def run(self, go_on: Callable[[], bool]) -> Iterator[Finding]:
-        """Play conversations while ``go_on`` says so; yields what is found."""
+        """Play conversations while ``go_on`` returns True; yield the findings."""
         while go_on():
             pool = self.subject.seeds
             if self._interesting and self._draw.one_in(3):
@@ -88,9 +90,9 @@ class WireFuzzer:
                 yield finding
 
     def play(self, conversation: tuple[Piece, ...]) -> Finding | None:
-        """Play one conversation; returns what is wrong, if anything is.
+        """Play one conversation; return the finding, if there is one.
 
-        :raises UnreachableError: when nobody listens any more.
+        :raises UnreachableError: if the server no longer listens.
         """
         self.played += 1
         if self._watch is None:
@@ -113,11 +115,11 @@ class WireFuzzer:
             for key, line in lines.items():
                 wrong = wrong or self._judge(line, oracles[key], conversation)
         except UnreachableError:
-            wrong = None  # it may have died of what was said so far: others tell
+            wrong = None  # it may have crashed: another session finds out
         finally:
             for line in lines.values():
                 line.release()
-        # A crash explains whatever else was wrong.
+        # A crash explains all other faults.
         crash = self._others_are_served(conversation)
         if crash is None and wrong is not None:
             return Finding(wrong[0], wrong[1], conversation)
@@ -130,14 +132,14 @@ class WireFuzzer:
             try:
                 found = self.play(finding.conversation)
             except UnreachableError:
-                break  # it has crashed, and nobody has started it again
+                break  # it has crashed and was not restarted
             count += found is not None and found.kind == finding.kind
         return count
 
     def _judge(
         self, line: Stream, oracle: Oracle, conversation: tuple[Piece, ...]
     ) -> tuple[str, str] | None:
-        """What is wrong with what came on a line."""
+        """Return the fault in the answers on a line."""
         fenced = oracle.open
         deadline = self._stage.now() + self._patience.answer
         if fenced:
@@ -163,7 +165,7 @@ class WireFuzzer:
             if line.ended:
                 last = f"; it said last: {line.seen[-1]!r}"[:_SHOWN] if line.seen else ""
                 return "closed", f"the server closed, although no rule was broken{last}"
-            return "hang", "the server answers no more, although no rule was broken"
+            return "hang", "the server stopped answering, although no rule was broken"
         if oracle.must_close and not line.ended:
             return "open", f"the server did not close, although {oracle.rule} was broken"
         return None
@@ -185,9 +187,9 @@ class WireFuzzer:
         return None
 
     def _begin_watch(self) -> None:
-        """Before anything is said, others must be served.
+        """Check that other clients are served before anything is sent.
 
-        :raises UnreachableError: when they are not, so that nothing can be found out.
+        :raises UnreachableError: if they are not, because then nothing can be tested.
         """
         try:
             watch = self.subject.watch(self._stage, self._first + self.played, self._patience)
@@ -198,7 +200,7 @@ class WireFuzzer:
         self._watch = watch
 
     def _revive(self) -> None:
-        """Start a server that has crashed again, where somebody can."""
+        """Restart a crashed server, if possible."""
         try:
             self._stage.restart()
         except UnreachableError:
@@ -214,9 +216,10 @@ class WireFuzzer:
 def shrink(
     fuzzer: WireFuzzer, finding: Finding, go_on: Callable[[], bool] = lambda: True
 ) -> Finding:
-    """Make a finding smaller while the server still does the same: fewer pieces, then fewer bytes.
+    """Minimise a finding while the server still behaves in the same way: first fewer pieces, then
+    fewer bytes.
 
-    A server that has crashed is not asked again, unless it was started again.
+    A crashed server is not used again, unless it was restarted.
     """
 
     def same(candidate: Finding) -> bool:

@@ -1,4 +1,4 @@
-"""A pack: the cases about another protocol that a server speaks at a door of its own."""
+"""A pack: the cases about another protocol, which a server offers at a separate door."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Pack"]
 class Pack:
     """One pack.
 
-    ``title`` is the protocol's name and version, ``page`` the page about its door.  ``ears`` makes
-    an ear for each of the server's addresses; the one named ``""`` is the address itself.
-    ``grammars`` are the languages of clients at these addresses, for the fuzzer.
-    ``facts`` are the rules that the cases are about.  ``probe`` passes with every server that
-    lives.  ``setting`` tells what the server must be told before.
+    ``title`` is the protocol's name and version, ``page`` the page about its door.  ``ears`` has a
+    function for each of the server's addresses that creates an ear; ``""`` is the main address.
+    ``grammars`` are the languages of clients at these addresses, for the fuzzer.  ``facts`` are the
+    rules that the cases are about.  ``probe`` passes with every server that runs.  ``setting``
+    describes the required configuration of the server.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""What is heard and expected on the lines of packs: units, which an ear makes of bytes.
+"""Units: what packs receive and expect on their lines.
 
-An :class:`Ear` is all that a pack knows about reading: bytes in, units out.
+An :class:`Ear` is the reader of a pack: it converts bytes to units.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class Ear(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """What has come of a unit that is not whole."""
+        """Return the bytes of an incomplete unit."""
 
 
 class AskedEar:
-    """An :class:`Ear` that must know what was asked to read what is answered."""
+    """An :class:`Ear` that must know the requests to read the answers."""
 
     complaint: str
 

@@ -1,7 +1,7 @@
 """The words of ZMTP's scripts: greetings, commands and messages of sockets, and what servers say.
 
-What a server says is read here by its own reader, which knows no rule of what may follow what: a
-fault of the codec must not hide itself.
+A separate reader reads the server's frames; it shares no code with the codec, so that it detects
+faults of the codec, and it has no rules about their order.
 """
 
 from __future__ import annotations

@@ -44,13 +44,8 @@ UINT63: Final = (0, 2**63 - 1)
 UNFIT: Final = object()
 
 
-<<<<<<< ours
-class Kind(Protocol):
-    """The type of a property: ``read`` returns the value as the model keeps it, or ``UNFIT``."""
-=======
 class PropertyKind(Protocol):
-    """What a property holds: ``read`` answers the value as the model keeps it, or ``UNFIT``."""
->>>>>>> theirs
+    """The type of a property: ``read`` returns the value as the model keeps it, or ``UNFIT``."""
 
     @property
     def expected(self) -> str: ...

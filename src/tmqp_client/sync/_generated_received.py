@@ -1,4 +1,4 @@
-"""Objects that the blocking client returns.
+"""What the blocking client returns.
 
 Made by ``python -m tools.make_sync``: edit the async side, and run that.
 """

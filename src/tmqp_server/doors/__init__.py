@@ -1,4 +1,4 @@
-"""Doors: how clients of each protocol reach the broker, a folder each; all of them are pure."""
+"""Doors: the protocols of the server, one folder each, all without I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several doors make of their messages' answers and ids in the same way."""
+"""Helpers for the answers and ids of messages that several doors share."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What is kept of messages, for a store that is read whether or not a door of theirs is open.
+"""The stored form of messages, for a store that is read whether or not their door is open.
 
 Protocols whose messages are a body and a place share a form (:class:`PlainBodies`).  The size of
-such a message is that of what is kept of it, so it counts the same before and after a restart.
-Others keep frames of TMQP (:class:`KeptFrames`).  What few servers ever need is loaded when the
-first message does (:class:`LateBodies`).
+such a message is that of its stored form, so it counts the same before and after a restart.  Others
+store frames of TMQP (:class:`KeptFrames`).  Forms that few servers need are loaded with the first
+message (:class:`LateBodies`).
 """
 
 from __future__ import annotations

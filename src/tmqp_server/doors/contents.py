@@ -1,4 +1,4 @@
-"""What the engine asks of frames that it has only in one piece."""
+"""Answers the engine's questions about frames that it has only as bytes."""
 
 from __future__ import annotations
 

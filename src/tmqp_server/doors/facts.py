@@ -1,4 +1,4 @@
-"""What events tell, as the models of the protocol: the JSON is the same at every door."""
+"""The contents of events, as the models of the protocol: the JSON is the same at every door."""
 
 from __future__ import annotations
 

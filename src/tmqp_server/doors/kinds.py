@@ -1,4 +1,4 @@
-"""What a protocol is to the server that serves it: a kind, which makes doors, and their context."""
+"""Kinds of doors, which create the doors of a protocol, and their context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Letter``: what a message says, in a neutral form, and the fields that are texts."""
+"""``Letter``: the contents of a message in a neutral form, and its text fields."""
 
 from __future__ import annotations
 

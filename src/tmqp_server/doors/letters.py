@@ -1,13 +1,12 @@
-"""Letters: messages in a neutral form, for doors that deliver what came in by another door.
+"""Letters: messages in a neutral form, for doors that deliver messages of another door.
 
 Theory of operation.  A message travels through the engine as its door received it (``wire``).  If
 the consumer's door is of the same kind, it writes that form again and nothing is translated.  If
 not, it asks :class:`Letters` for the message's :class:`Letter`, which the owner of the wire form
 makes, and encodes that.  A TMQP frame is its own owner: :func:`letter_of_frame`.
 
-What a letter says is in ``letter.py``, how it is a TMQP message in ``letter_frames.py``.
-
-It is pure.
+``letter.py`` has the letter, ``letter_frames.py`` its conversion to a TMQP message.  It does no
+I/O.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Names of other protocols as names of channels, and back.
 
-A name that TMQP allows stays as it is.  Otherwise each byte of what a channel's name must not have
-(control characters, ``@ ;*``, marks that turn the direction of text, bytes that are no UTF-8) is
-written as ``%xx``.  A percent sign is escaped where it would be read as such an escape.  So every
-name of another protocol has one channel, and no two names share one.
+A name that TMQP allows stays as it is.  Otherwise each byte that a channel's name must not contain
+(control characters, ``@ ;*``, direction marks, bytes that are not UTF-8) is written as ``%xx``.  A
+percent sign is escaped if it would be read as such an escape.  So every name of another protocol
+has one channel, and no two names share one.
 
 TMQP ignores case, other protocols do not: :func:`exact_channel` marks the name, and the broker then
-tells ``Orders`` from ``orders`` (``engine/model/channels.py``).
+distinguishes ``Orders`` from ``orders`` (``engine/model/channels.py``).
 
-:class:`DoorNames` is what a door uses: the same, but for names that are mapped by hand
+:class:`DoorNames` is what a door uses: the same, with names that the configuration maps
 (*aliases*).
 """
 

@@ -1,7 +1,8 @@
-"""Sessions whose first request asks the broker to let the client in; what comes meanwhile waits.
+"""Sessions whose first request asks the broker to accept the client; further requests wait
+meanwhile.
 
-That is how protocols begin that have no word for a login: whatever a client says first is taken as
-its coming, and carried out once the broker has decided about it.
+Protocols without a login begin in this way: the first request of a client, whatever it is, counts
+as its connection, and is carried out once the broker has decided.
 """
 
 from __future__ import annotations

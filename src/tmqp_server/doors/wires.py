@@ -1,8 +1,9 @@
-"""What the engine needs of messages: their keys, filters, and what they say as dead letters.
+"""Answers the engine's questions about messages: keys, priorities, filters, headers of dead
+letters.
 
 The key of a TMQP message is its header ``Group-Key``, its priority the header ``Priority``; a
 message of another protocol has those of its letter (``letters.py``).  A dead letter has headers
-that say why it is one; where a protocol has no headers it says nothing.  It is pure.
+with the reason, unless its protocol has no headers.  It does no I/O.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The broker's engine: a pure state machine that takes commands and the time and gives effects.
+"""The broker's engine: an I/O-free state machine that gets commands and the time and returns
+effects.
 
-``Broker`` is the machine; ``commands`` and ``effects`` are all that doors need to know;
-``model.delivery`` is for those who write delivery handlers.
+``Broker`` is the machine; doors need only ``commands`` and ``effects``; ``model.delivery`` is for
+authors of delivery handlers.
 """
 
 from __future__ import annotations

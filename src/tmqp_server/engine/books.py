@@ -1,22 +1,24 @@
-"""The account of the memory that a broker takes, and what each thing in it is charged.
+"""The account of the memory that a broker takes, and the charge for each object in it.
 
-``max_total_bytes`` bounds one account.  Messages are charged their bytes and an overhead
+``max_total_bytes`` limits one account.  Messages are charged their bytes and an overhead
 (``MESSAGE_OVERHEAD_BYTES``); everything else that a command can create is *state*: connections,
-sessions, channels, queues, subscriptions, routers, cursors and so on.  Whoever creates something
-asks first whether there is room, charges it, and refunds the same when it goes.
+sessions, channels, queues, subscriptions, routers, cursors and so on.  The code that creates an
+object first checks that there is room and charges it, and refunds the same amount when the object
+is removed.
 
-*Refusals.*  What does not fit is refused before it is made: with 503, because the server is short
-of memory and not the client's own bound, and a connection with 482, as when there are too many.
+*Refusals.* An object that does not fit is refused before it is created: with 503, because the
+server is short of memory and no limit of the client is reached; a connection with 482, as when
+there are too many.
 
-*A reserve.*  Connections, sessions, subscriptions and pulls may take a sixteenth more than the
-limit, and at least 256 KiB.  Messages can fill all of the memory; without the reserve no consumer
-could connect then and make room.  Deliveries in flight to several consumers are charged too and
-never refused, so they can take the account past the limit; pushes are refused until consumers have
-answered.  Feeds may take half of the reserve, for what they move makes room where it was: without
-it, a queue that fills the memory and has no consumer could never be given one that is a queue.
+*A reserve.* Connections, sessions, subscriptions and pulls may take a sixteenth more than the
+limit, and at least 256 KiB. Messages can fill all of the memory; without the reserve, no consumer
+could then connect and make room.  Deliveries in flight to several consumers are charged, too, but
+never refused, so they can exceed the limit; then pushes are refused until consumers have
+acknowledged.  Feeds may take half of the reserve, because moving messages makes room: without it, a
+queue that fills the memory and has no consumer could never get a feed.
 
-The amounts were measured as resident memory, interpreted and compiled, and the larger one was
-taken; ``tests/tmqp_server/engine/test_memory.py`` measures them again.
+The amounts were measured as resident memory, interpreted and compiled, and the larger one applies;
+``tests/tmqp_server/engine/test_memory.py`` measures them again.
 """
 
 from __future__ import annotations

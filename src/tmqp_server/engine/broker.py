@@ -1,19 +1,19 @@
-"""``Broker``: commands and the time in, effects out, nothing else.
+"""``Broker``: you pass in commands and the time; it returns effects.
 
-Theory of operation.  The broker is a pure state machine: it does no I/O and knows no clock, makes
-no ids and draws no random numbers, so the same commands at the same times give the same effects,
-in every run and in both builds (rule 2).  The world drives it like this::
+Theory of operation.  The broker is a state machine without I/O, clock, ids of its own or random
+numbers, so the same commands at the same times give the same effects, in every run and in both
+builds (rule 2).  The world drives it like this::
 
     for effect in broker.step(command, now): carry it out
     deadline = broker.next_deadline()          # None: nothing to wait for
     for effect in broker.on_deadline(now): carry it out
 
-A step does a bounded amount of work (``EngineLimits.max_work_per_step``).  When more could be
-done, the next deadline is at once (not later than the ``now`` of the last step) and
-``on_deadline`` goes on; a world with many commands waiting may let some of them in between.
+A step does a bounded amount of work (``EngineLimits.max_work_per_step``).  If there is more to do,
+the next deadline is immediate (not later than the ``now`` of the last step) and ``on_deadline``
+continues; a world with many waiting commands may execute some of them in between.
 
-The parts are modules, each with one subject, which its first line says; docs/architecture.md lists
-them.  This module hands every command to its part.
+The parts are modules, each with one subject, named in its first line; docs/architecture.md lists
+them.  This module passes every command to its part.
 """
 
 from __future__ import annotations

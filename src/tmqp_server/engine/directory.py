@@ -1,7 +1,7 @@
-"""Opening: finding a channel or a queue, or creating it by itself where that is allowed.
+"""Finds a channel or a queue, or creates it automatically if that is allowed.
 
-Joins, pushes and dead letters all open what they name (F48, F54, F74).  ``problem`` tells after a
-failed opening which result code says why.
+Joins, pushes and dead letters open their channel and queue in this way (F48, F54, F74).  After a
+failure, ``problem`` has the result code.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""What the storage answers: what is safe, what comes back, what was there before.
+"""Handles the storage's answers: saved messages, messages read back, restored state.
 
-Theory of operation.  *Saved or not.*  ``synced`` releases the confirms and replies that waited
-(rule 1).  A message that could not be saved has four fates.  If it has an older copy, or its
-queue promises nothing, it stays where it is, in memory.  If a decision asked for the saving, its
-producer is told and it goes on unsaved.  If its queue is durable, its producer is told and
-it must not be half alive: it is dropped, unless a consumer has it already.  But if its producer was
-promised it by another queue, or it is a dead letter, it goes on, and is saved later (``debts.py``).
+Theory of operation.  *Saved or not.* ``synced`` releases the waiting confirms and replies (rule 1).
+A message that could not be saved is handled in one of four ways.  If it has an older copy, or its
+queue guarantees nothing, it stays in memory.  If a decision requested the saving, its producer is
+notified and the message continues unsaved.  If its queue is durable, its producer is notified and
+the message is dropped, unless a consumer already has it.  But if another queue has already
+confirmed it to its producer, or it is a dead letter, it continues, and is saved later
+(``debts.py``).
 
-*On disk only.*  A message in a tail is let go of when the storage has it, and comes back with
-``Fetched``, its expiry and its not-before time looked at only then.  What the tail's count promised
-and the storage does not have was damaged: it is dropped and counted.  Deferred messages come back
-by ``shelving.py``.
+*On disk only.* A message in a tail is removed from memory when the storage has it, and returns with
+``Fetched``; only then its expiry and its delay are checked.  If the storage lacks messages that the
+tail counts, they were damaged: they are dropped and counted.  Deferred messages return through
+``shelving.py``.
 
-*Before.*  A restored queue is one all of whose messages are in its tails.
+*Restored.* All messages of a restored queue are in its tails.
 """
 
 from __future__ import annotations

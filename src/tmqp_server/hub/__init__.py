@@ -1,4 +1,4 @@
-"""Where doors and broker meet: commands in, effects out, and what a store brings back."""
+"""Joins the doors' sessions and the broker, and restores the contents of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hub's part of the audit: it knows who asks, and hears what is answered."""
+"""The hub's part of the audit: it knows the client of each request, and the answer."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["Audited"]
 
 
 class Audited(Looks):
-    """The sessions of a hub, with the audit of what they ask; ``Hub`` completes it.
+    """The sessions of a hub, with the audit of their requests; ``Hub`` completes it.
 
-    Attributes: ``auditor``, None where nothing is audited.
+    Attributes: ``auditor``, None without an audit.
     """
 
     def __init__(self, broker: Broker, outlets: Outlets) -> None:
@@ -41,7 +41,7 @@ class Audited(Looks):
         return self.auditor is not None and type(command) in ACTIONS
 
     def _audit(self, number: int, command: Command, now: float) -> Sequence[Effect] | None:
-        """Write down that a client asks for a change; what is told to it if that cannot be."""
+        """Record that a client requests a change; return the answer if that is impossible."""
         auditor = self.auditor
         if auditor is None:
             return None
@@ -53,7 +53,8 @@ class Audited(Looks):
         return [] if request is None else [Reply(session, request, RESULT_BUSY)]
 
     def _was(self, command: Command) -> Was | None:
-        """What a command is to change or remove, as it is now; None if it is not there."""
+        """Return the current state of what a command changes or removes; None if it does not
+        exist."""
         surveying = self.broker.surveying
         if isinstance(command, UpdateQueue):
             return surveying.options_of(command.channel, command.queue_id)
@@ -81,7 +82,7 @@ class Audited(Looks):
             self.auditor.logs_in(connect, verdict.known_as, self._place(number), now)
 
     def _refuse(self, number: int, command: Command, now: float) -> Sequence[Effect]:
-        """Tell a client that it may not."""
+        """Refuse a client's command because of a missing right."""
         gate = self.gate
         assert gate is not None, "nobody else says no"
         if self.auditor is not None:

@@ -1,15 +1,15 @@
-"""Deliveries in a row to the same sessions, coalesced: handed over in one piece.
+"""Coalesce consecutive deliveries to the same sessions into one piece.
 
 Theory of operation.  A busy queue sends message after message to the same audience, whose list of
-session numbers stays the very same object until somebody joins or leaves.  So when a list comes
-again, its deliveries are not handed to the sessions one by one any more but *coalesced*: collected,
-joined, and given to each of their sessions at once.  A thousand consumers share one piece of bytes
-for all the messages of a turn.
+session numbers is the same object until a client joins or leaves.  So when a list occurs again, its
+deliveries are no longer passed to the sessions one by one but *coalesced*: collected, joined, and
+passed to each of the sessions together.  A thousand consumers share one bytes object with all
+messages of a turn.
 
-What a session gets must stay in order.  What is open at one time has no session in common, and
-whatever else is for one of its sessions makes all of it go out first (:meth:`Coalescer.meets`).
+The output of a session must stay in order.  Open shares have no session in common, and any other
+output for one of their sessions sends them first (:meth:`Coalescer.meets`).
 
-It is pure, and knows nothing of the engine but the delivery.
+It does no I/O, and knows only the delivery of the engine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_OPEN: Final = 2
 
 @final
 class CoalescedShare:
-    """The sessions of an audience that speak one protocol, and what they are to get."""
+    """The sessions of an audience that use one protocol, and their coalesced output."""
 
     __slots__ = ("door", "pieces", "sessions")
 
@@ -62,7 +62,7 @@ class Coalesced:
 
 @final
 class Coalescer:
-    """What is being coalesced, for two audiences at most, and the lists seen last."""
+    """The open shares, for at most two audiences, and the lists seen last."""
 
     __slots__ = ("_older", "_recent", "open")
 
@@ -72,7 +72,7 @@ class Coalescer:
         self._older: list[int] = []
 
     def find(self, numbers: list[int]) -> Coalesced | None:
-        """What is open for this very list."""
+        """Return the open share for this list object."""
         for each in self.open:
             if each.numbers is numbers:
                 return each
@@ -87,7 +87,7 @@ class Coalescer:
         return False
 
     def has_room_for(self, new: Coalesced) -> bool:
-        """Whether it can be open beside what is."""
+        """Return whether it can be open beside the open shares."""
         if len(self.open) >= _MOST_OPEN:
             return False
         for other in self.open:  # noqa: SIM110 - any() would make a generator
@@ -110,8 +110,8 @@ class Coalescer:
         return False
 
     def end_turn(self) -> None:
-        """What comes next is of another turn.  To coalesce a single message for a single session
-        costs more than to hand it over, so only the second of a turn tells that it is worth it."""
+        """Begin another turn.  Coalescing a single message for a single session costs more than
+        passing it on, so coalescing begins with the second message of a turn."""
         if len(self._recent) == 1:
             self._recent = []
         if len(self._older) == 1:
@@ -124,7 +124,7 @@ class Coalescer:
         return taken
 
     def add(self, coalesced: Coalesced, effect: Deliver | Forward) -> Exception | None:
-        """Add a delivery, or what is passed on; returns what kept it from being encoded."""
+        """Add a delivery or a forwarded message; return the error if it could not be encoded."""
         fault: Exception | None = None
         for share in coalesced.shares:
             try:

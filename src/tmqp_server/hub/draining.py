@@ -1,6 +1,6 @@
-"""What a server that drains does not begin any more: it refuses clients, and what clients push.
+"""The commands that a draining server refuses: new clients and pushes.
 
-Acknowledges, looks and the end of what was begun are carried out as ever.
+Acknowledgements, requests for information and the rest of earlier work are carried out as usual.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ DRAINING: Final = "draining"
 
 
 def refused_by_drain(command: Command) -> Sequence[Effect] | None:
-    """What is told to a client whose command a server refuses that drains; None for one that it
-    carries out.  Runs come to it a push at a time."""
+    """Return the answer to a command that a draining server refuses; None for one that it carries
+    out.  Runs are passed in one push at a time."""
     if isinstance(command, Push):
         if _has_deaf_producer(command):
             return None
@@ -46,7 +46,7 @@ def refused_by_drain(command: Command) -> Sequence[Effect] | None:
 
 
 def _has_deaf_producer(push: Push) -> bool:
-    """Whether nobody can be told that a push is refused, who would rather have waited: what a PUSH
-    socket of ZeroMQ has sent would be lost (seed 14921)."""
+    """Return whether the producer cannot be notified of a refusal: messages of a PUSH socket of
+    ZeroMQ would be lost (seed 14921)."""
     extras = push.extras
     return not push.wants_confirm and extras is not None and extras.wait_ms < 0

@@ -1,23 +1,23 @@
-"""The meeting of doors and broker: carries commands in, effects out, and nothing else.
+"""Joins doors and broker: passes commands in and effects out.
 
-Theory of operation.  The hub knows the broker and, by number, the sessions of all doors.  Bytes
-that came in become commands (the session's work), each command is one step of the broker, and each
-effect goes to the session it names; what a session answers to an effect (a Disconnect, say) is
-worked off in the same way.  Sessions with something to send are remembered in the order they were
-touched, so the caller writes to each once a turn.
+Theory of operation.  The hub knows the broker and, by number, the sessions of all doors.  A session
+converts received bytes to commands, each command is one step of the broker, and each effect goes to
+the session that it names; commands with which a session answers an effect (such as a Disconnect)
+are processed in the same way.  The hub remembers sessions with output in the order in which they
+were touched, so the caller writes to each once per turn.
 
-One chunk can ask for far more than itself: thousands of lists, or channels to join that are full.
+One chunk can request much more than its own size: thousands of lists, or joins of full channels.
 So when a session has ``portion_bytes`` to send, or a portion of work was done, the rest of the
-chunk's commands waits until the caller has sent what there is and calls :meth:`Hub.go_on`.
+chunk's commands waits until the caller has sent the output and calls :meth:`Hub.go_on`.
 
-Some commands wait for somebody outside: where a :class:`~tmqp_server.access.gate.Gate` is set, for
-the answer whether the client may do that, and a custom message for the code it is for.  Then there
-is a :class:`~tmqp_server.access.gate.Question` to take (:meth:`Hub.take_outside`), the session's
-further commands wait, and :meth:`Hub.decide` works off the one that was asked about.  A session has
-one open question at most, and no further chunk of it is read.
+Some commands wait for code outside: with a :class:`~tmqp_server.access.gate.Gate`, for the answer
+whether the client has the right, and a custom message for its hook.  Then :meth:`Hub.take_outside`
+returns a :class:`~tmqp_server.access.gate.Question`, the session's further commands wait, and
+:meth:`Hub.decide` continues with the command in question.  A session has at most one open question,
+and meanwhile no further chunk of it is read.
 
-A fault in one session's door must not hurt the session whose command led to it: it is for
-:meth:`Hub.take_outside`, and everybody else's effects are carried out.
+A fault in the door of one session must not affect the session whose command caused it:
+:meth:`Hub.take_outside` returns the fault, and the effects for all other sessions are carried out.
 """
 
 from __future__ import annotations
@@ -95,20 +95,19 @@ class Hub(Restricted):
     """Broker and door sessions, joined.
 
     :param broker: the engine; the hub is its only caller.
-    :param portion_bytes: how much a session may have to send before further commands wait for
-        :meth:`go_on`; 0 for no bound, on bytes or on work.
-    :param journal: takes what the broker wants kept; None where nothing is kept.
-    :param guarded: ask about rights; else everybody may do everything, and nothing is looked at.
-    :param takes_custom: somebody takes custom messages; else they are counted.
-    :param relay: connects this server with others; None while it stands alone.
+    :param portion_bytes: how much output a session may have before further commands wait for
+        :meth:`go_on`; 0 for no limit on bytes or work.
+    :param journal: collects what the broker wants stored; None without a store.
+    :param guarded: check rights; otherwise every client has all rights.
+    :param takes_custom: there is a hook for custom messages; otherwise they are only counted.
+    :param relay: connects this server with others; None without a cluster.
 
     Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
-    many custom messages nobody took; ``commands_dropped``, how many commands of sessions that
-    ended, unless the broker closed them, were not carried out; ``gate``, None where nothing is
-    asked; ``outside``, for :meth:`take_outside`; ``woken``, the sessions whose answers have led to
-    further commands, for which :meth:`go_on` is to be called, have nearer deadlines or let their
-    peers be read again; ``awaited``, the sessions for which :meth:`written` is to be called when
-    nothing of theirs waits.
+    many custom messages had no hook; ``commands_dropped``, how many commands of ended sessions were
+    not carried out, unless the broker closed the session; ``gate``, None if rights are not checked;
+    ``outside``, for :meth:`take_outside`; ``woken``, the sessions that have further commands for
+    :meth:`go_on`, have nearer deadlines, or can be read from again; ``awaited``, the sessions for
+    which :meth:`written` must be called when all their bytes were written.
     """
 
     def __init__(
@@ -146,9 +145,9 @@ class Hub(Restricted):
             self.gate.open(number, self._sessions[number].trusted)
 
     def receive(self, number: int, data: bytes, now: float) -> bool:
-        """Bytes came in.
+        """Process received bytes.
 
-        :returns: True when a part of what they ask for waits: send first, then :meth:`go_on`.
+        :returns: True if some of their commands wait: send the output, then call :meth:`go_on`.
         """
         session = self._sessions.get(number)
         if session is None:
@@ -166,7 +165,7 @@ class Hub(Restricted):
             self._rest.setdefault(number, deque()).extend(commands)
             return True
         if session.work:
-            # Reading large bodies was a portion of its own; what they ask for is another.
+            # Reading large bodies was one portion; carrying out their requests is another.
             self._outlets.charge(session.work)
             session.work = 0
             if self._outlets.full and commands:
@@ -175,22 +174,23 @@ class Hub(Restricted):
         return self._run(number, commands, now)
 
     def go_on(self, number: int, now: float) -> bool:
-        """Work on what waits of a session, unless it must wait; returns as :meth:`receive`."""
+        """Continue with the waiting commands of a session, unless it must wait; return as
+        :meth:`receive`."""
         if self.must_wait(number):
             return True
         rest = self._rest.pop(number, None)
         return rest is not None and self._run(number, list(rest), now)
 
     def receive_eof(self, number: int, now: float) -> None:
-        """The peer will send no more; what the kernel has taken for it is done first."""
+        """Handle the end of the peer's stream; earlier commands are processed first."""
         session = self._sessions.get(number)
         if session is not None:
             self._outlets.touch(number)
             self._run(number, [*self._take_answers(number), *session.receive_eof(now)], now)
 
     def close(self, number: int, reason: str, now: float) -> None:
-        """Close a session from this side, politely; of what waits of its last bytes only the
-        acknowledges are carried out."""
+        """Close a session from this side, properly; of its waiting commands only the
+        acknowledgements are carried out."""
         session = self._sessions.get(number)
         if session is not None:
             answers = self._take_answers(number)
@@ -199,7 +199,7 @@ class Hub(Restricted):
             self._run(number, [*answers, *session.close(reason, now)], now)
 
     def forget(self, number: int, now: float) -> None:
-        """The transport is gone, for whatever reason; whatever the session held is given back."""
+        """Handle a closed transport: release everything that the session holds."""
         if number in self._sessions:
             answers = self._take_answers(number)
             if answers:
@@ -216,7 +216,7 @@ class Hub(Restricted):
             self._step(Disconnect(number), now)
 
     def _take_answers(self, number: int) -> Sequence[Command]:
-        """The acknowledges that wait of a session that ends; nothing else of what waits is done."""
+        """Carry out the waiting acknowledgements of a session that ends, but no other commands."""
         if self.must_wait(number):
             return ()
         waits = self._rest.pop(number, ())
@@ -259,7 +259,7 @@ class Hub(Restricted):
             self._follow_up(number, session.secured(now))
 
     def _follow_up(self, number: int, commands: Sequence[Command]) -> None:
-        """Have commands worked off in portions, like any chunk, and the peer read from again."""
+        """Process commands in portions, like a chunk, and resume reading from the peer."""
         if commands:
             self._rest.setdefault(number, deque()).extend(commands)
         self.woken[number] = None
@@ -288,7 +288,7 @@ class Hub(Restricted):
         return count
 
     def set_router_enabled(self, name: str, enabled: bool, now: float) -> bool:
-        """Let a router work, or not; False when there is none of that name."""
+        """Enable or disable a router; return False if there is none of that name."""
         found = self.broker.set_router_enabled(name, enabled)
         self._carry_out(self.broker.take_effects(), now)
         self._outlets.flush()
@@ -330,7 +330,7 @@ class Hub(Restricted):
         self._outlets.flush()
 
     def forget_hello(self, number: int, ticket: int) -> None:
-        """A client will be refused, but not at once: keep nothing of it meanwhile."""
+        """Drop everything about a client that will be refused later."""
         question = self._open.get(number)
         session = self._sessions.get(number)
         if question is None or question.ticket != ticket or session is None:
@@ -363,7 +363,7 @@ class Hub(Restricted):
         command = question.command
         gate = self.gate
         if command is None or gate is None:
-            return ()  # a custom message: whatever is said to it has been said
+            return ()  # a custom message: its hook has already answered
         number = question.session
         if question.right == AUTHENTICATE:
             if self._sessions[number].closed:
@@ -389,7 +389,7 @@ class Hub(Restricted):
     # -- the storage ----------------------------------------------------------------------------
 
     def take_down(self, effects: Iterable[Effect], now: float) -> None:
-        """Have kept, and told to event handlers, what of effects is for nobody else."""
+        """Store effects for the journal, and pass events to handlers."""
         for effect in effects:
             if isinstance(effect, TellHandler):
                 self.outside.append(effect)
@@ -412,7 +412,7 @@ class Hub(Restricted):
         if free and self.auditor is not None and self.auditor.concerns(commands):
             free = False
         if self.relay is not None:
-            commands = singly(commands)  # each message is passed on by itself
+            commands = singly(commands)  # each message is forwarded separately
         at = 0
         effects: Sequence[Effect]
         while at < len(commands):
@@ -447,7 +447,7 @@ class Hub(Restricted):
         return not (outlets.full or self.must_wait(number))
 
     def _guarded(self, number: int, command: Command, verdict: int, now: float) -> Sequence[Effect]:
-        """Do with one command what was said of it."""
+        """Carry out the decision about one command."""
         if verdict == ALLOWED:
             return self._perform(number, command, now)
         gate = self.gate
@@ -493,7 +493,7 @@ class Hub(Restricted):
         self._outlets.flush()
 
     def _carry_out(self, effects: Iterable[Effect], now: float) -> None:
-        """Carry effects out, and whatever follows from them, until nothing does; runs stay open."""
+        """Carry out effects, and all commands that result from them; runs stay open."""
         following = self._following
         outlets = self._outlets
         while True:
@@ -535,11 +535,11 @@ class Hub(Restricted):
             effects = self.broker.step(following.popleft(), now)
 
     def _keep(self, effect: Effect, now: float) -> None:
-        """Hand on what is for the storage."""
+        """Pass an effect to the journal."""
         journal = self.journal
         if journal is None:
             if isinstance(effect, (Append, AppendRun)):
-                # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
+                # Without a store, nothing is ever confirmed as saved, or erased.
                 self._following.append(Synced(effect.ticket, False))
         elif isinstance(effect, Append):
             journal.append(effect, now)
@@ -553,7 +553,8 @@ class Hub(Restricted):
             self.outside.append(effect)
 
     def perform(self, command: Command, now: float) -> None:
-        """Carry out what no session asked: an answer of the storage, of a call, of a server."""
+        """Carry out a command that comes from no session: an answer of the storage, of a call or of
+        a server."""
         self._step(command, now)
 
     def _apply(self, effect: ForOne, now: float) -> None:
@@ -571,8 +572,8 @@ class Hub(Restricted):
         if type(commands[0]) is Disconnect:
             self._following.extend(commands)
         else:
-            # What the client had sent ahead, or what its next request asks for: rights are asked
-            # about, and it is worked off in portions, like any chunk.
+            # Commands that the client has sent ahead: their rights are checked, and they are
+            # processed in portions, like any chunk.
             self._follow_up(connection_of(number), commands)
 
     def _take_custom(self, effect: HandOver) -> None:

@@ -1,4 +1,4 @@
-"""What the caller of a hub may ask about its sessions, and tells them about their bytes."""
+"""Queries about the sessions of a hub, and notifications of written bytes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Looks:
         self.awaited = outlets.awaited
 
     def names_shown(self, command: Command) -> list[str] | None:
-        """The channels that the answer to a command would show (F52), of which those that may be
-        seen are collected and counted; None for a command that is no such list."""
+        """Return the channels that the answer to a command would show (F52), of which only the
+        visible ones are collected and counted; None if the command is not such a list."""
         if isinstance(command, (ListChannels, ListOffsets)):
             return self.broker.channel_names(command.filter)
         if isinstance(command, SurveyCommand):
@@ -39,14 +39,14 @@ class Looks:
         return None
 
     def reads(self, number: int) -> bool:
-        """Whether the session wants its peer to be read from."""
+        """Return whether the session wants to read from its peer."""
         session = self._sessions.get(number)
         stops = session is not None and (not session.reads or session.wants_tls)
         return not stops and not self.broker.holds(number)
 
     def left(self, number: int, waiting: int) -> None:
-        """All that one of ``awaited`` had to send is in the kernel's hands, but for the last
-        *waiting* bytes."""
+        """Note that the kernel has all output of one of ``awaited``, except the last *waiting*
+        bytes."""
         if number in self.awaited:
             self._sessions[number].left(waiting)
 
@@ -80,7 +80,7 @@ class Looks:
         return "" if session is None else session.violation
 
     def wake(self, number: int) -> None:
-        """Have the deadline of a session looked at again: somebody else has made it nearer."""
+        """Check the deadline of a session again, because another session has made it nearer."""
         self.woken[number] = None
 
     def is_full(self) -> bool:
@@ -101,12 +101,13 @@ class Looks:
         return self.is_waiting(number) or (len(self._rest) > 0 and number in self._rest)
 
     def session_deadline(self, number: int) -> float | None:
-        """When a session wants ``on_session_deadline``; None for never or when it is gone."""
+        """Return when to call ``on_session_deadline``; None for never, or if the session has
+        ended."""
         session = self._sessions.get(number)
         return None if session is None else session.next_deadline()
 
     def broker_deadline(self) -> float | None:
-        """When the broker wants ``on_broker_deadline``; None for never."""
+        """Return when to call ``on_broker_deadline``; None for never."""
         return self.broker.next_deadline()
 
     def has_room(self, more: int = 0) -> bool:

@@ -1,16 +1,15 @@
-"""The door sessions of a hub, and how effects come to them: encoded once, in order, coalesced.
+"""The door sessions of a hub, and the effects for them: encoded once, in order, coalesced.
 
-Theory of operation.  An effect for one session is given to that session.  One for several is
-encoded once for each door among them and shared.  Deliveries to the same list of sessions are
-coalesced (``coalescing.py``): they go out before anything else for one of their sessions, when
-they are large, and at the end of every turn (:meth:`Outlets.flush`).
+Theory of operation.  An effect for one session is passed to that session.  An effect for several
+sessions is encoded once for each of their doors and shared.  Deliveries to the same list of
+sessions are coalesced (``coalescing.py``): they are sent before anything else for one of their
+sessions, when they are large, and at the end of every turn (:meth:`Outlets.flush`).
 
-Sessions with something to send are remembered in the order they were touched.  When one has a
-portion to send, or a portion of work was done, the outlets are *full*: whoever feeds them shall
-let the world send first.
+Sessions with output are remembered in the order in which they were touched.  When one has a portion
+to send, or a portion of work was done, the outlets are *full*: the caller must send first.
 
-A fault in one session's door must not hurt the session whose command led to it: it is noted, and
-everybody else's effects are carried out.
+A fault in the door of one session must not affect the session whose command caused it: the fault is
+noted, and the effects for all other sessions are carried out.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ ForOne: TypeAlias = (
     | BranchClosed
 )
 
-#: What is coalesced goes out at so many bytes; joining copies them.
+#: Coalesced deliveries are sent when they have this size, because joining copies them.
 _MOST_COALESCED_BYTES: Final = 262_144
 #: Units of work that are a portion (``Broker.take_work``): some milliseconds.
 _PORTION_WORK: Final = 1_000
@@ -98,15 +97,15 @@ _NOBODY: Final[tuple[int, ...]] = ()
 class Outlets:
     """The sessions of one hub.
 
-    :param portion_bytes: how much a session may have to send before the outlets are full; 0 for no
-        bound.
+    :param portion_bytes: how much output a session may have before the outlets are full; 0 for no
+        limit.
     :param broker: counts the memory of connections.
-    :param outside: gets a :class:`Fault` for each that happens, and refusals of clients.
+    :param outside: gets a :class:`Fault` for each fault, and refusals of clients.
 
     Attributes: ``sessions`` and ``doors`` by the number of a session or of a branch, ``full``,
-    ``portion_bytes``, and ``strangers``: what is charged for the bytes of each peer that is not yet
-    accepted; ``partial``: the same for large messages of others that have come in part;
-    ``secured``: those charged for TLS that began later; ``woken`` and ``awaited``: see ``Hub``.
+    ``portion_bytes``, and ``strangers``: the charge for the bytes of each peer that is not yet
+    accepted; ``partial``: the charge for incomplete large messages of others; ``secured``: the
+    sessions charged for TLS that began later; ``woken`` and ``awaited``: see ``Hub``.
     """
 
     def __init__(self, portion_bytes: int, broker: Broker, outside: list[Any]) -> None:
@@ -123,7 +122,7 @@ class Outlets:
         self.awaited: dict[int, None] = {}
         self._outside = outside
         self._coalescer = Coalescer()
-        #: Sessions whose deliveries begin with something of their own; they are never coalesced.
+        #: Sessions whose deliveries begin with their own prefix; they are never coalesced.
         self._apart: dict[int, None] = {}
         #: By connection: its branches, which have places in the three tables above, too.
         self._branches: dict[int, dict[int, None]] = {}
@@ -143,7 +142,7 @@ class Outlets:
         self._broker.charge(CONNECTION_BYTES)
 
     def open_branch(self, connection: int, branch: int) -> None:
-        """What is for the branch comes to its connection's session."""
+        """Direct effects for a branch to the session of its connection."""
         session = self.sessions.get(connection)
         if session is not None:
             assert connection in self._apart, "a door with branches writes to each session"
@@ -167,7 +166,7 @@ class Outlets:
         del self._apart[branch]
 
     def forget(self, number: int) -> None:
-        """A connection is gone; there must have been one."""
+        """Remove a connection, which must exist."""
         for branch in self._branches.pop(number, ()):
             self._drop_branch(branch)
         self.sessions.pop(number).gone()
@@ -181,7 +180,7 @@ class Outlets:
         self._broker.charge(-held - CONNECTION_BYTES)
 
     def resume(self, number: int, now: float) -> None:
-        """What has waited for room goes on: look at the session again."""
+        """Check a session again, because its waiting push has ended."""
         session = self.sessions.get(number)
         if session is not None:
             session.excuse_silence(now)
@@ -198,8 +197,8 @@ class Outlets:
         return True
 
     def weigh(self, number: int, session: DoorSession) -> bool:
-        """Charge what is kept of a peer's bytes: all until it is accepted, then the beginning of a
-        large message.  False if there is no memory for it."""
+        """Charge the buffered bytes of a peer: all until it is accepted, then an incomplete large
+        message.  Return False if there is no memory for them."""
         table = self.strangers
         charged = table.get(number, -1) if table else -1
         held = session.held_bytes()
@@ -258,7 +257,7 @@ class Outlets:
     # -- effects --------------------------------------------------------------------------------
 
     def apply(self, effect: ForOne, now: float) -> Sequence[Command]:
-        """Let the one session an effect is for carry it out; returns what it wants done then."""
+        """Let the session of an effect carry it out; return its commands."""
         number = effect.session
         if self._coalescer.open and self._coalescer.meets(number):
             self.flush()
@@ -351,7 +350,8 @@ class Outlets:
         return False
 
     def _hand_out_run_apart(self, effect: DeliverRun) -> None:
-        """The same for a run: whole to sessions that take it so, message by message to others."""
+        """Do the same for a run: as a whole for sessions that accept runs, message by message for
+        others."""
         singly: list[int] = []
         encoded: dict[Door, bytes] = {}
         for number in effect.sessions:
@@ -404,7 +404,7 @@ class Outlets:
                 self._give(number, session, data)
 
     def flush(self) -> None:
-        """Give what is coalesced to its sessions."""
+        """Pass coalesced deliveries to their sessions."""
         self._coalescer.end_turn()
         if not self._coalescer.open:
             return

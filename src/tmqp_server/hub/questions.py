@@ -1,4 +1,4 @@
-"""What is for somebody outside; what is asked of the storage is answered by a command."""
+"""Items for code outside; questions to the storage are answered by a command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 @final
 class Fault:
-    """A bug in a door: of which session, 0 for a delivery that could be encoded for nobody."""
+    """A bug in a door: the session, 0 for a delivery that could not be encoded."""
 
     __slots__ = ("error", "session")
 
@@ -42,7 +42,7 @@ class Fault:
 
 @final
 class Refusal:
-    """A client was not let in: ``peer`` is where it came from, ``code`` what it was told."""
+    """A client was refused: ``peer`` is its address, ``code`` the result code."""
 
     __slots__ = ("client_id", "code", "peer")
 
@@ -57,7 +57,7 @@ ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStor
 #: All that is asked.
 StorageQuestion: TypeAlias = Fetch | ReaderQuestion
 OF_STORAGE: Final = (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)
-#: What is for somebody outside, each answered by a call but for failures.
+#: The items for code outside, each answered by a call, except failures.
 Outside: TypeAlias = (
     Question
     | CallHttp

@@ -1,14 +1,14 @@
-"""What comes back from a store: all that was there, before anybody connects, and answers.
+"""Restore the contents of a store before clients connect, and handle its answers.
 
-Channels, queues and routers are restored as they were.  Of each queue as many messages are read as
-its memory takes; the rest stays on disk until there is room.  After a stop that was not clean any
-message may have been sent, and nobody knows: they all come back marked as sent before.
+Channels, queues and routers are restored as they were.  Of each queue, as many messages are read as
+its memory allows; the rest stays on disk until there is room.  After a stop that was not clean, any
+message may have been sent, so all are marked as sent before.
 
-:func:`recover` does all of it at once, in a server that has only begun.  One that has stood by is
-asked how it is meanwhile: it takes the steps of :func:`restoring` one by one, and its storage reads
-the messages afterwards, as it does in any server.
+:func:`recover` does all of it together, in a server that is starting.  A standby must answer health
+checks meanwhile: it takes the steps of :func:`restoring` one by one, and its storage reads the
+messages afterwards, as in any server.
 
-*Damage.*  What cannot be read is passed over, as little of it as can be, and logged.
+*Damage.* As little as possible is skipped if it cannot be read, and it is logged.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
 def restoring(
     found: Recovered, hub: Hub, journal: Journal, clock: Callable[[], float]
 ) -> Iterator[None]:
-    """Restore all but messages, one channel, queue, cursor, mark or router in each step.
+    """Restore everything except messages, one channel, queue, cursor, mark or router in each step.
 
-    What the broker wants to read is left in ``hub.outside``; it has to wait for the last step, like
-    whatever is due by time, for a queue's cursors and feeds come long after the queue.
+    Reads that the broker requests stay in ``hub.outside`` until the last step, and so does
+    everything that is due, because a queue's cursors and feeds come long after the queue.
 
-    :raises StoreError: when the store holds what this server cannot serve.
+    :raises StoreError: if the store has contents that this server cannot serve.
     """
     try:
         yield from _restoring(found, hub, journal, clock)
@@ -272,7 +272,8 @@ def _measured(store: Store, asked: MeasureStored) -> list[KeptPart]:
 
 
 def _reaches_back(store: Store, key: int, first: int, blocks: list[bytes]) -> bool:
-    """Whether something is kept at *first* or before it: so what is missing is only a gap."""
+    """Return whether a message is kept at *first* or before: then the missing part is only a
+    gap."""
     if blocks and head_of(blocks[0])[1] == first:
         return True
     return bool(store.read(key, 0, first - 1, 1, 1))

@@ -27,7 +27,7 @@ class Relay(Protocol):
         """Tell other servers of a decision; returns the bytes for sessions here, and for which."""
 
     def heed(self, command: Command) -> bool:
-        """Whether what a master brings is carried out here."""
+        """Return whether a message or decision of a master is carried out here."""
 
     def recognises(self, command: Connect) -> bool:
         """Whether it is a node's."""

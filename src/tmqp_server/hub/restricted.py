@@ -1,4 +1,4 @@
-"""A hub that does not take everything: it drains, or stands by."""
+"""A hub that refuses some commands, because it drains or stands by."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Restricted"]
 
 
 class Restricted(Traced):
-    """The sessions of a hub, with what it takes of them; ``Hub`` completes it.
+    """The sessions of a hub, with the commands that it accepts; ``Hub`` completes it.
 
-    Attributes: ``draining``, no more is taken; ``stands_by``, another server takes clients, at
-    ``leader_address`` if that is known; ``restricted``, either of them; ``is_restoring``,
-    the broker has not all of what is kept yet, and nothing is due for it.
+    Attributes: ``draining``, it accepts nothing more; ``stands_by``, another server serves clients,
+    at ``leader_address`` if known; ``restricted``, either of them; ``is_restoring``, the broker
+    does not have the whole contents of the store yet, and its deadlines wait.
     """
 
     def __init__(self, broker: Broker, outlets: Outlets, outside: list[Outside]) -> None:
@@ -33,7 +33,7 @@ class Restricted(Traced):
         self.is_restoring = False
 
     def broker_deadline(self) -> float | None:
-        """When the broker wants ``on_broker_deadline``; None for never."""
+        """Return when to call ``on_broker_deadline``; None for never."""
         return None if self.is_restoring else super().broker_deadline()
 
     def block(self, number: int, now: float) -> None:
@@ -41,8 +41,8 @@ class Restricted(Traced):
         raise NotImplementedError
 
     def drain(self, now: float) -> None:
-        """Take no more clients and messages, and deliver none, until the end; operators are served
-        as ever.  What has been delivered may be acknowledged."""
+        """Accept no more clients and messages, and deliver none, until the end; operators are
+        served as usual.  Delivered messages may be acknowledged."""
         if self.draining:
             return
         self.draining = self.restricted = True
@@ -52,21 +52,21 @@ class Restricted(Traced):
                 self.block(number, now)
 
     def stand_by(self, address: str) -> None:
-        """Take no clients, from before the first of them until :meth:`take_clients`; operators are
-        shown how the server is.
+        """Refuse clients until :meth:`take_clients`; call it before the first one connects.
+        Operators can see the state of the server.
 
-        :param address: where the leader of the group takes them; empty when nobody leads.
+        :param address: the leader's address for clients; empty without a leader.
         """
         self.stands_by = self.restricted = True
         self.leader_address = address
 
     def take_clients(self) -> None:
-        """Stand by no more."""
+        """Stop standing by."""
         self.stands_by = False
         self.restricted = self.draining
 
     def _refused_now(self, number: int, command: Command) -> Sequence[Effect] | None:
-        """What is told to a client whose command is not carried out now; None for any other."""
+        """Return the answer to a command that is refused now; None if it is carried out."""
         operator = self.is_operators(number)
         if self.stands_by:
             refused = refused_by_standby(command, operator, self.leader_address)

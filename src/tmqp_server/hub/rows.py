@@ -1,12 +1,12 @@
-"""Which commands of a session may be carried out together once the first of them may be.
+"""Commands of a session that share one check of rights.
 
-Whoever must be asked about a command says the same of the next one that is like it: another push
-into the same queue, another acknowledge for the same channel.  Such a *row* is checked once and
-carried out as one would be that nobody checks.
+The answer about a command also applies to the next one of the same kind: another push into the same
+queue, another acknowledgement for the same channel.  Such a *row* is checked once and then carried
+out as if rights were not checked.
 
-That holds as long as nothing in the row can change whom to ask.  A push into a queue that is
-missing may create its channel, which may have an authenticator of its own; an acknowledge goes to a
-client where there is no channel of that name (F116).  These are each by itself.
+This is valid as long as nothing in the row can change who decides.  A push into a missing queue may
+create its channel, which may have its own authenticator; an acknowledgement goes to a client if
+there is no channel of that name (F116).  Such commands are checked one by one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["answers_among", "is_row", "row_of", "singly"]
 
 
 def row_of(broker: Broker, commands: Sequence[Command], at: int) -> Sequence[Command]:
-    """The commands from the place *at* on about which the same is said."""
+    """Return the commands from index *at* on to which the same answer applies."""
     command = commands[at]
     count = len(commands)
     end = at + 1
@@ -46,7 +46,7 @@ def row_of(broker: Broker, commands: Sequence[Command], at: int) -> Sequence[Com
 
 
 def is_row(broker: Broker, command: Command) -> bool:
-    """Whether the same is said about all of a run; true of what is no run."""
+    """Return whether the same answer applies to all messages of a run; True if it is not a run."""
     if isinstance(command, PushRun):
         return not command.is_mixed and broker.has_queue(command.channel, command.queue_id)
     return not isinstance(command, AcknowledgeRun) or not broker.has_client(command.channel)
@@ -65,8 +65,8 @@ def singly(commands: Sequence[Command], at: int = 0) -> Sequence[Command]:
 
 
 def answers_among(commands: Iterable[Command]) -> list[Command]:
-    """The acknowledges among commands that wait while their consumer leaves.
-
-    What they are about was handed over; it would go to another consumer if nobody carried them out.
+    """Return the acknowledgements among the waiting commands of a consumer that leaves.  Its
+    messages were delivered, and would be redelivered to another consumer if they were not carried
+    out.
     """
     return [each for each in commands if isinstance(each, (Acknowledge, AcknowledgeRun))]

@@ -1,8 +1,8 @@
-"""What a server that stands by carries out: it takes no clients, and shows operators how it is.
+"""The commands that a standby carries out: it refuses clients, and shows operators its state.
 
-Another server of its group leads, or nobody does yet; whoever wants to connect is told where the
-leader is.  Operators may connect, to look at the server and to stop it; what they ask of queues is
-refused like a client, for the server has none.
+Another server of its group leads, or none does yet; a client that connects gets the leader's
+address.  Operators may connect, to see the server's state and to stop it; their commands about
+queues are refused, because the server has none.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _OF_OPERATORS: Final[frozenset[type[Command]]] = frozenset(
 
 
 def refused_by_standby(command: Command, operator: bool, address: str) -> Sequence[Effect] | None:
-    """What is told to a client whose command a server refuses that stands by; None for one that it
-    carries out.  Runs come to it a push at a time.
+    """Return the answer to a command that a standby refuses; None for one that it carries out.
+    Runs are passed in one push at a time.
 
-    :param operator: the client is an operator.
-    :param address: where the leader takes clients; empty when nobody leads.
+    :param operator: whether the client is an operator.
+    :param address: the leader's address for clients; empty without a leader.
     """
     if operator and type(command) in _OF_OPERATORS:
         return None

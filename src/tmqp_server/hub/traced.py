@@ -1,4 +1,4 @@
-"""The hub's part in what is to be sent, and the traces of single clients."""
+"""The output of sessions, and the traces of single clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Traced"]
 
 
 class Traced(Audited):
-    """The sessions of a hub and what they have to send; ``Hub`` completes it.
+    """The sessions of a hub and their output; ``Hub`` completes it.
 
     Attributes: ``outside``, for :meth:`take_outside`; ``tracer`` of single clients.
     """
@@ -37,7 +37,7 @@ class Traced(Audited):
         return pieces
 
     def take_outside(self) -> Sequence[Outside]:
-        """What is for somebody outside, since the last call, in order."""
+        """Return the items for code outside since the last call, in order."""
         found = self.outside[:]
         self.outside.clear()
         return found

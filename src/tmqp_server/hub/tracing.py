@@ -1,7 +1,8 @@
-"""Traces: what one client asks, and what it is told, for a while, without what messages say.
+"""Traces: the requests of one client and their answers, for a limited time, without message
+contents.
 
-Theory of operation.  The hub shows the tracer what each chunk of a session led to, and each effect,
-but only while some client is traced; else it costs a look at one table.  A line is the head of one
+Theory of operation.  The hub passes the commands of each chunk, and each effect, to the tracer, but
+only while a client is traced; otherwise it costs one look at a table.  A line is the head of one
 command or effect: what it is, where it goes, which message; never a payload, a header or a secret.
 """
 
@@ -101,12 +102,12 @@ class Tracer:
         return trace
 
     def find(self, client_id: str, now: float) -> Trace | None:
-        """The trace of a client, whether or not it goes on."""
+        """Return the trace of a client, whether or not it still runs."""
         self._end_late(now)
         return self._all.get(client_id)
 
     def stop(self, client_id: str) -> bool:
-        """Forget a trace; False if there is none."""
+        """Remove a trace; return False if there is none."""
         trace = self._all.pop(client_id, None)
         if trace is None:
             return False
@@ -125,7 +126,7 @@ class Tracer:
     # -- what the hub shows --------------------------------------------------------------------
 
     def read(self, session: int, size: int, commands: Sequence[Command], now: float) -> None:
-        """A session has read a chunk of so many bytes, which asks for this."""
+        """Record a chunk of a session, with its size and its commands."""
         trace = self._running(session, now)
         if trace is None:
             return
@@ -165,7 +166,7 @@ class Tracer:
 
 
 def head_of(record: Command | Effect) -> dict[str, object]:
-    """What is shown of a command or an effect."""
+    """Return the line about a command or an effect."""
     found: dict[str, object] = {}
     message = getattr(record, "message", None)
     for source in (message, record):

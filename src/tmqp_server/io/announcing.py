@@ -1,7 +1,7 @@
-"""The connections of this server to lookupds in the event loop.
+"""Connects this server to lookupds, in the event loop.
 
-They are connections like those of clients, but for who has made them.  When one is made and what is
-said on it is decided by ``doors/nsq_announce``.
+These connections are like those of clients, except that this server opens them.
+``doors/nsq_announce`` decides when to open one and what to send.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Announcing:
         self._changed.set()
 
     async def run(self) -> None:
-        """Dial what is due until :meth:`stop` is called."""
+        """Open the connections that are due, until :meth:`stop` is called."""
         announcer = self._announcer
         async with anyio.create_task_group() as tasks:
             while not self._stopped:

@@ -1,8 +1,8 @@
-"""Where the audit is written: memory, a file, the log.
+"""Writes the audit: to memory, a file, or the log.
 
-A line is small, and is handed to the operating system at once, as those of the log are.  One that
-cannot be written waits in memory, at most as many as are kept there anyway, and is the first to be
-written when that works again.
+A line is small, and is passed to the operating system immediately, as lines of the log are.  If it
+cannot be written, it waits in memory, among at most as many as are kept there anyway, and is the
+first to be written when writing works again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT: Final = 1_000
 class AuditFile(AuditLog):
     """Keeps records.
 
-    :param offset_s: what is added to the engine's time to have Unix time.
+    :param offset_s: Unix time minus the engine's time, in seconds.
 
     Attributes: ``ring``, the last 1,000 records as they are written, the latest last; ``failing``,
     why the file cannot be written, empty while it can; ``lost``, records that found no room.
@@ -47,9 +47,9 @@ class AuditFile(AuditLog):
         self._written = 0
 
     def use(self, path: str, *, logs: bool) -> None:
-        """Write to this file from now on, opened anew; to none if the path is empty.
+        """Write to this file from now on, after opening it again; to none if the path is empty.
 
-        :raises OSError: when it cannot be opened; then everything stays as it is.
+        :raises OSError: if it cannot be opened; then nothing changes.
         """
         file = -1
         if path:

@@ -54,9 +54,9 @@ class Connection:
     """One connection; made by the listener, run as one task.
 
     :param host: the peer's address without its port, by which refused log-ins are counted.
-    :param door: the protocol that is spoken; None for that of the shell.
-    :param tls: what it changes to if the protocol wants that, and the seconds that a handshake may
-        take; None where there is no certificate.
+    :param door: the protocol; None for that of the shell.
+    :param tls: the TLS context for protocols that change to TLS, and the timeout of the handshake
+        in seconds; None without a certificate.
 
     Attributes: ``number`` of its session, ``transport``, ``reason`` why it was closed.
     """
@@ -87,7 +87,7 @@ class Connection:
         self._handshake_timeout_s = 0.0
 
     async def run(self) -> None:
-        """Carry bytes until the connection is over; it is closed then, whatever happens."""
+        """Transfer bytes until the connection ends; it is closed in any case."""
         try:
             with self._scope:
                 step = self._shell.opened(self)
@@ -191,7 +191,7 @@ class Connection:
     # -- writing --------------------------------------------------------------------------------
 
     async def write(self, scope: anyio.CancelScope) -> None:
-        """Write what waits, piece by piece, until nothing does or *scope* is cancelled."""
+        """Write the waiting bytes, piece by piece, until there are none or *scope* is cancelled."""
         self._writing = scope
         turn = self._turn
         shell = self._shell

@@ -50,7 +50,7 @@ class DatagramCarrier(Protocol):
 
 
 class _DatagramTransport(Transport):
-    """One source of a socket: what is sent at once is one datagram."""
+    """One source of a socket: each send is one datagram."""
 
     def __init__(self, listener: DatagramListener, place: Any, peer: str) -> None:
         self._listener = listener
@@ -60,7 +60,7 @@ class _DatagramTransport(Transport):
         self.waited = True
 
     def send(self, data: Bytes) -> int:
-        """Send a datagram, or lose it: nothing is ever left to be sent."""
+        """Send a datagram, or lose it: nothing ever waits."""
         self._listener.send(data, self._place)
         return len(data)
 
@@ -88,7 +88,7 @@ class Source:
         self._listener.resume(self.number)
 
     async def write(self, scope: anyio.CancelScope) -> None:
-        """Nothing: whatever was to be sent has been."""
+        """Do nothing: everything has been sent."""
 
     def upgrade(self) -> None:
         """There is no TLS over UDP: the session ends."""
@@ -181,7 +181,7 @@ class DatagramListener:
         self._datagrams.resumed(number, self._shell.now())
 
     def refuse_tls(self, number: int) -> None:
-        """A session wants TLS, which there is not."""
+        """Refuse TLS, which does not exist for datagrams."""
         self._shell.turn.broken(number, "TLS cannot begin here", self._shell.now())
 
     def end(self, source: Source) -> None:

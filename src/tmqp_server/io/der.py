@@ -1,6 +1,6 @@
-"""When a certificate expires: all that is read of it here; the rest is OpenSSL's business.
+"""Reads when a certificate expires; OpenSSL reads everything else.
 
-Python's ``ssl`` tells that of a peer's certificate only.  X.509 says where it stands (RFC 5280,
+Python's ``ssl`` reports that only for a peer's certificate.  X.509 says where it is (RFC 5280,
 4.1): after the version, if there is one, the serial number, the algorithm and the issuer.
 """
 
@@ -16,14 +16,14 @@ _VERSION: Final = 0xA0
 _UTC_TIME: Final = 0x17
 _GENERALIZED_TIME: Final = 0x18
 
-#: The largest length that one byte tells; what is above says how many bytes tell it.
+#: The largest length in one byte; larger values say how many bytes the length has.
 _LONGEST_SHORT: Final = 127
 
 
 def expiry_of(certificate: bytes) -> float:
-    """When a certificate in DER expires, in Unix time.
+    """Return when a certificate in DER expires, in Unix time.
 
-    :raises ValueError: when it is none.
+    :raises ValueError: if it is not a certificate.
     """
     _, whole, _ = _value(certificate, 0, _SEQUENCE)
     _, body, _ = _value(whole, 0, _SEQUENCE)

@@ -1,7 +1,7 @@
-"""Connections that this server makes to peers that listen, in the event loop.
+"""Connects this server to listening peers, in the event loop.
 
-In some protocols it does not matter which side listens.  Such a connection is like one of a client,
-but for who has made it; when it ends, another one is made a while later.
+In some protocols either side may listen.  Such a connection is like one of a client, except that
+this server opens it; when it ends, another one is opened a while later.
 """
 
 from __future__ import annotations

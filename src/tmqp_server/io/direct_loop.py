@@ -2,20 +2,20 @@
 
 Theory of operation.  asyncio turns what its selector reports into a list, looks up each entry's
 handle, queues it, takes it out of the queue and runs it.  For a server that does little with each
-chunk of bytes that is as much work as the chunk itself.  Here a reader that was given to
-:meth:`DirectLoop.read_directly` is called where the selector finds its socket readable, and asyncio
-hears nothing of it: the selector waits again, until there is something for asyncio.  That is what
-it returns, whatever it waited for: another event, the time it was given, or a callback or timer
-that a reader asked for.  Timers, tasks, writers and other readers go asyncio's way.
+chunk of bytes, that is as much work as the chunk itself.  Here the selector calls a reader that was
+passed to :meth:`DirectLoop.read_directly` when it finds its socket readable, without asyncio: then
+it waits again, until there is something for asyncio.  It returns on another event, on the timeout,
+or for a callback or timer that a reader has requested. asyncio handles timers, tasks, writers and
+other readers as usual.
 
-The reader is asyncio's as well, and the selector only forestalls it.  So whatever asyncio does with
-the socket in the meantime (a writer comes and goes, the registration changes) is right without a
-word here, and a socket that is forgotten here is still read from.
+The reader is also registered with asyncio, and the selector only forestalls it.  So whatever
+asyncio does with the socket meanwhile (adding and removing a writer, changing the registration) is
+correct without further code here, and a socket that is missing here is still read from.
 
-Other threads have something called by :meth:`DirectLoop.call_directly_threadsafe`, which takes half
-of what ``call_soon_threadsafe`` does: no handle, no lock, and no second turn of asyncio.  They ring
-a *bell*, a counter of the kernel that the selector watches, and what they have handed over is
-called when the readers have had their turn: it comes behind all that was readable with it.
+Other threads call a function in the loop with :meth:`DirectLoop.call_directly_threadsafe`, which
+takes half the time of ``call_soon_threadsafe``: no handle, no lock, and no second turn of asyncio.
+They ring a *bell*, a counter of the kernel that the selector watches, and the function is called
+after the readers: after everything that was readable together with the bell.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _RING: Final = (1).to_bytes(8, sys.byteorder)
 class _DirectSelector(selectors.BaseSelector):
     """As :class:`selectors.EpollSelector`, with readers that are called at once.
 
-    :param on_fault: is told what a direct reader raised; the others are called all the same.
+    :param on_fault: gets the exception of a direct reader; the other readers are still called.
     """
 
     def __init__(self, on_fault: Callable[[Exception], None]) -> None:
@@ -100,7 +100,7 @@ class _DirectSelector(selectors.BaseSelector):
         self.direct.readers.clear()
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        """What is watched, by file descriptor."""
+        """Return the watched files, by file descriptor."""
         return self._keys
 
     def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
@@ -123,7 +123,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         selector = _DirectSelector(self._log_fault)
         self._direct = selector.direct
-        #: Of a file a thread may be told that it is closed; the number would be another's by then.
+        #: The file itself, because a closed file's number may already belong to another one.
         self._bell: FileIO | None = None
         self._handed: deque[Callable[[], object]] = deque()
         super().__init__(selector)
@@ -187,7 +187,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
         self._direct.rounds[begin] = end
 
     def note_turns(self, pulse: Pulse | None, on_slow: Callable[[SlowTurn], None] | None) -> None:
-        """Note how long turns take, from now on, and tell of slow ones; None for no longer."""
+        """Measure turns from now on, and report slow ones; None to stop."""
         if pulse is not None:
             pulse.woke = time.monotonic()
         self._direct.pulse = pulse
@@ -202,7 +202,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
         self._direct.readers.pop(_descriptor(fd), None)
         return super().remove_reader(fd)
 
-    # What a reader asks for, asyncio must come to see.  Other threads and signals bring an event.
+    # asyncio must handle what a reader requests.  Other threads and signals cause an event.
 
     def call_soon(
         self,

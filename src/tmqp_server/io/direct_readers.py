@@ -28,13 +28,12 @@ class DirectReaders:
     """Waits for sockets, and calls the readers of those that have something to read.
 
     :param poll: looks at the sockets, as ``select.epoll.poll`` does.
-    :param on_fault: is told what a reader raised; the others are called all the same.
+    :param on_fault: gets the exception of a reader; the other readers are still called.
 
-    ``readers``: by file descriptor.  ``rounds``: what is called before and after the readers of one
-    look at the sockets, if there are several.  ``asked``: the loop was asked for something since
-    the last :meth:`wait` began, so it must return.  ``pulse``: where it is noted how long turns
-    take, and ``on_slow``, who is told of those that take too long.  ``rung``: other threads have
-    handed something over, for which ``hear`` is called.
+    ``readers``: by file descriptor.  ``rounds``: called before and after the readers of one poll,
+    if there are several.  ``asked``: the loop has something to do since the last :meth:`wait`
+    began, so it must return.  ``pulse``: measures turns, and ``on_slow`` is called for those that
+    take too long.  ``rung``: other threads have passed on functions, for which ``hear`` is called.
     """
 
     __slots__ = (
@@ -67,10 +66,10 @@ class DirectReaders:
     def wait(self, timeout: float | None, most: int) -> list[tuple[int, int]]:
         """Wait, and call readers, until there is something for asyncio.
 
-        :param timeout: seconds to wait at most, None for as long as it takes.
-        :param most: how many sockets one look reports at most.
+        :param timeout: the longest time to wait, in seconds; None for no limit.
+        :param most: the most sockets that one poll reports.
         :returns: for asyncio, file descriptors and what they are ready for (``EVENT_READ``,
-            ``EVENT_WRITE``, whether or not that is watched for).
+            ``EVENT_WRITE``, whether or not that is watched).
         """
         self.asked = False
         # The call itself rounds up to milliseconds, so that nothing is woken just before it is due.

@@ -1,6 +1,6 @@
-"""Tells channels' event handlers of events.
+"""Calls channels' event handlers for events.
 
-When each is told, how long that may take and how many events wait is the turn's business.
+The turn decides when each is called, how long that may take and how many events wait.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ logger = logging.getLogger("tmqp_server.events")
 
 @final
 class Teller:
-    """Tells the event handlers of one server."""
+    """Calls the event handlers of one server."""
 
     def __init__(self, handlers: Mapping[str, ChannelEventHandler]) -> None:
         self._handlers = dict(handlers)
 
     def log_late(self, notification: TellHandler) -> None:
-        """A handler took too long, and was given up."""
+        """Log that a handler took too long and was abandoned."""
         method = EVENT_METHODS[notification.event]
         logger.error("the event handler %r: %s took too long", notification.handler, method)
 
     async def tell(self, notification: TellHandler) -> None:
-        """Tell a handler of an event; what it raises is logged."""
+        """Call a handler for an event; log its exception."""
         method = EVENT_METHODS[notification.event]
         call: Callable[[Any], Awaitable[None]] = getattr(
             self._handlers[notification.handler], method

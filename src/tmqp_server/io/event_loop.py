@@ -1,7 +1,7 @@
-"""What is asked of the event loop itself, beside anyio: its clock, and which one it is.
+"""Functions of the event loop itself, without anyio: its clock, and which loop it is.
 
-anyio looks for the event loop at every call.  Where that is done for every chunk of bytes it costs
-as much as working the chunk off, so it is asked once.
+anyio looks up the event loop at every call.  If that were done for every chunk of bytes, it would
+cost as much as processing the chunk, so it is done once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 #: What a server may run on.
 BACKENDS = ("asyncio", "uvloop", "trio")
 
-#: It comes with trio; without it there is only asyncio.
+#: It is installed with trio; without it, there is only asyncio.
 _sniffio = importlib.import_module("sniffio") if importlib.util.find_spec("sniffio") else None
 
 
@@ -83,8 +83,8 @@ def clock() -> Callable[[], float]:
 
 
 def thread_caller() -> Callable[[Callable[[], None]], object]:
-    """What other threads call to have something called in the running event loop, where it may call
-    anyio; it raises ``RuntimeError`` when the loop has ended."""
+    """Return a function with which other threads call a function in the running event loop, where
+    it may use anyio; it raises ``RuntimeError`` after the loop has ended."""
     loop = asyncio_loop()
     if loop is None:
         token = importlib.import_module("trio").lowlevel.current_trio_token()

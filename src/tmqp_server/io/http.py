@@ -1,11 +1,11 @@
 """Makes HTTP calls to other programs.
 
-How many are made at once and how long each may take is the turn's business; it abandons what takes
-too long.  Nothing of a called program is trusted: redirects are not followed (they could lead where
-the configuration does not), no more of an answer is read than ``max_response_bytes``, answers are
-not unpacked, cookies are not kept, and no proxy or password of the server's environment is used.
+The turn decides how many run concurrently and how long each may take, and abandons late ones.  A
+called program is not trusted: redirects are not followed (they could lead to URLs that the
+configuration does not allow), at most ``max_response_bytes`` of an answer are read, answers are not
+decompressed, cookies are not kept, and no proxy or password from the server's environment is used.
 
-A call that fails is answered with the status a gateway would send: 502.
+A failed call is answered with 502, the status of a gateway.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class HttpCaller:
         )
 
     async def make(self, call: CallHttp) -> tuple[int, bytes]:
-        """One call from its beginning to its answer: status and body; raises nothing of its own."""
+        """Make one call; return the status and the body.  It raises no exception of its own."""
         await self._ready.wait()
         client = self._opened
         reason = SERVER_STOPS
@@ -116,5 +116,5 @@ class HttpCaller:
 
 
 def _without_query(url: str) -> str:
-    """A URL for the log: a query may hold what nobody should read there."""
+    """Return a URL for the log, without the query, which may contain secrets."""
     return url.partition("?")[0]

@@ -1,9 +1,9 @@
-"""Asks the server's own code: turns the hub's questions into calls of its hooks.
+"""Asks the operator's code: turns the hub's questions into calls of its hooks.
 
-It never raises: a hook that fails, or answers with something that is no answer, has refused, and
-the fault is logged with its traceback.  How long a hook may take about a right is the turn's
-business, as is how long a refused client waits for its answer; a hook for custom messages is
-bounded here, because its sender is told when it took too long.
+It never raises: if a hook fails, or returns something that is not an answer, the request is
+refused, and the error is logged with its traceback.  The turn decides how long a hook may take
+about a right, and how long a refused client waits for its answer; a hook for custom messages is
+bounded here, because its sender must be notified when it took too long.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _DONE: Final = Verdict(True)
 
 
 class ConnectionFacts(Protocol):
-    """What is known of a connection: where it comes from, and whether it is encrypted."""
+    """Facts about a connection: its address, and whether it is encrypted."""
 
     @property
     def peer(self) -> str:
@@ -91,12 +91,12 @@ class ConnectionFacts(Protocol):
 
     @property
     def acts_as(self) -> str:
-        """The entry of who brings no credentials here."""
+        """The entry of ``[access]`` for clients without credentials on this connection."""
 
 
 _RightCall = Callable[[Access, Identity, Question], Awaitable[bool | Answer]]
 
-#: How each right is asked about.
+#: The method that decides about each right.
 RIGHT_CALLS: Final[dict[str, _RightCall]] = {
     ANSWER: lambda a, who, q: a.may_answer(who, q.about),
     BROWSE: lambda a, who, q: a.may_browse(who, q.about, q.queue_id),
@@ -135,14 +135,14 @@ RIGHT_CALLS: Final[dict[str, _RightCall]] = {
 
 
 class Judge:
-    """Asks one server's code.
+    """Calls the hooks of one server.
 
-    :param access: who may do what; None where nothing is asked.
-    :param hook: takes custom messages; None if nobody does.
-    :param timeout_s: seconds a hook for custom messages may take.
-    :param most_bytes: the largest payload a hook may send.
-    :param authenticators: who is asked about channels that name one, instead of *access*.
-    :param identities: where a door finds what it tells its clients about themselves, by session
+    :param access: decides about rights; None if they are not checked.
+    :param hook: handles custom messages; None if there is none.
+    :param timeout_s: how many seconds a hook for custom messages may take.
+    :param most_bytes: the largest payload that a hook may send.
+    :param authenticators: decide about channels that name one, instead of *access*.
+    :param identities: the identities that a door reports to its clients, by session
         (``Admission.identity``).
     """
 
@@ -164,10 +164,10 @@ class Judge:
         self._known: dict[int, Identity] = {}
 
     async def decide(self, question: Question, place: ConnectionFacts, port: SendPort) -> Verdict:
-        """Answer a question; raises nothing of its own.
+        """Answer a question; raise no exception of its own.
 
-        :param place: the connection it is about.
-        :param port: for what a hook sends.
+        :param place: the connection that it is about.
+        :param port: sends the messages of a hook.
         """
         handed_over = question.handed_over
         if handed_over is not None:
@@ -189,11 +189,11 @@ class Judge:
         answer = await self._ask(what, lambda: call(access, who, question), place, (bool, Answer))
         if isinstance(answer, Answer):
             return Verdict(bool(answer.allowed), answer.keep_s)
-        # What went wrong once is asked anew the next time.
+        # A failed answer is not cached.
         return NO if answer is None else Verdict(answer, access.keep_s)
 
     def known(self) -> dict[int, Identity]:
-        """Who is connected, by session."""
+        """Return the connected clients, by session."""
         return dict(self._known)
 
     def forget(self, session: int) -> None:
@@ -238,7 +238,8 @@ class Judge:
     async def _seen(
         self, access: Access, who: Identity, question: Question, place: ConnectionFacts
     ) -> Verdict:
-        """Which channels of a list may be seen; each is asked about where it belongs."""
+        """Return which channels of a list are visible; the access rules or the channel's
+        authenticator decide."""
         owners = question.authenticators
         names = tuple([name for name in question.names if name not in owners])
         found = await self._seen_by(access, who, names, place)
@@ -264,7 +265,7 @@ class Judge:
         return frozenset(seen)
 
     async def _hand_over(self, effect: HandOver, place: ConnectionFacts, port: SendPort) -> Verdict:
-        """Give a custom message to its hook; whatever comes of that is only about the message."""
+        """Pass a custom message to its hook; an error affects only the message."""
         hook = self.hook
         frame = effect.wire
         assert hook is not None, "nobody hands over what nobody takes"
@@ -349,7 +350,7 @@ def _identity(connect: Connect, place: ConnectionFacts, data: Any) -> Identity:
 
 
 def _identity_of(client: Client, place: ConnectionFacts) -> Identity:
-    """Who a client is that nobody asked about."""
+    """Return the identity of a client that was not authenticated."""
     return Identity(
         client.number,
         client.client_id,

@@ -23,7 +23,7 @@ _BACKLOG = 1_024
 #: Pause after a failure that time heals: no descriptor or memory left, or an error of the network
 #: or the firewall about one connection, which the kernel reports as accept's own.
 _PAUSE_S = 0.1
-#: What no time heals: this is no listening socket.
+#: Permanent errors: this is not a listening socket.
 _HOPELESS = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP)
 #: Connections accepted in a row before others get their turn.
 _ACCEPT_BURST = 64
@@ -74,8 +74,8 @@ class Listener:
     def close(self) -> None:
         """Stop listening; a Unix socket's file is removed.
 
-        A socket that is waited for is closed by who waits, a moment later: otherwise the next
-        socket could get its number while the event loop still watches that.
+        If a task waits for the socket, the task closes it a moment later: otherwise the next socket
+        could get its number while the event loop still watches it.
         """
         if self._closed:
             return
@@ -112,7 +112,7 @@ def _listen_tcp(family: socket.AddressFamily, place: Any) -> socket.socket:
     except OSError as error:
         if error.errno is None:
             raise
-        # The library adds the address, which whoever reports this names anyway.
+        # The library adds the address, which the caller reports anyway.
         raise OSError(error.errno, os.strerror(error.errno)) from error
     sock.setblocking(False)
     return sock

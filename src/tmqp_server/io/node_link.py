@@ -17,7 +17,7 @@ from tmqp_server.shell.world import Dial
 
 __all__ = ["NodeLink"]
 
-#: What is written at one go, at most.
+#: The most bytes of one write.
 _WRITE_BYTES = 262_144
 
 

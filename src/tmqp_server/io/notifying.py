@@ -1,4 +1,4 @@
-"""Tells systemd, or whoever follows its protocol, how the service is: sd_notify(3).
+"""Notifies systemd, or another supervisor with its protocol, of the service's state: sd_notify(3).
 
 A supervisor names a datagram socket in ``NOTIFY_SOCKET`` and reads assignments from it.  Without
 one nothing is sent.  The library libsystemd is not needed for that.
@@ -26,17 +26,17 @@ _SHARE: Final = 0.5
 
 @final
 class Notifier:
-    """Tells a supervisor how the service is; see :func:`supervised`.
+    """Notifies a supervisor of the service's state; see :func:`supervised`.
 
-    Attributes: ``watchdog_s``, within which it wants a sign of life; 0 if it wants none.
+    Attributes: ``watchdog_s``, the interval of the watchdog; 0 without one.
 
-    :param environment: where the supervisor has left its socket and its wishes.
-    :param status: one line for people, while the service serves.
+    :param environment: has the supervisor's socket and settings.
+    :param status: one human-readable line, while the service runs.
     """
 
     def __init__(self, environment: Mapping[str, str], status: str) -> None:
         name = environment.get("NOTIFY_SOCKET", "")
-        # A first @ stands for the zero byte of Linux's abstract names; other kinds are not spoken.
+        # A leading @ means the zero byte of Linux's abstract names; other kinds are not supported.
         self._address = "\0" + name[1:] if name[:1] == "@" else name if name[:1] == "/" else ""
         self._status = status
         self.watchdog_s = 0.0
@@ -56,7 +56,7 @@ class Notifier:
 
     @contextmanager
     def reloading(self) -> Iterator[None]:
-        """The service reads its configuration again, and then goes on, whatever came of it."""
+        """Note that the service reloads its configuration, and then continues in any case."""
         # What systemd compares with the time at which it asked for this.
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
         try:
@@ -65,7 +65,7 @@ class Notifier:
             self.ready()
 
     async def feed(self) -> None:
-        """Say that the event loop turns, as often as the watchdog wants; for ever."""
+        """Report that the event loop runs, at the watchdog's interval, for ever."""
         while self.watchdog_s > 0.0:
             self._send("WATCHDOG=1")
             await anyio.sleep(self.watchdog_s * _SHARE)
@@ -86,15 +86,15 @@ class Notifier:
 
 @asynccontextmanager
 async def supervised(status: str) -> AsyncIterator[Notifier]:
-    """Tell the supervisor, if there is one, that the service is ready, alive, and then stopping.
+    """Notify the supervisor, if there is one, that the service is ready, alive, and then stopping.
 
-    :param status: one line for people.
+    :param status: one human-readable line.
     """
     notifier = Notifier(os.environ, status)
     async with anyio.create_task_group() as tasks:
         notifier.ready()
         tasks.start_soon(notifier.feed)
         yield notifier
-        # From now on systemd asks for no sign of life.
+        # From now on systemd expects no watchdog messages.
         notifier.stopping()
         tasks.cancel_scope.cancel()

@@ -1,7 +1,7 @@
-"""What the operating system says of this process and of the disk: for who watches the server.
+"""Facts about this process and the disk from the operating system, for monitoring.
 
-Everything is read anew each time, in some tens of microseconds.  What a system does not tell is
-left out.
+Everything is read again each time, in some tens of microseconds.  Facts that a system does not
+report are left out.
 """
 
 from __future__ import annotations

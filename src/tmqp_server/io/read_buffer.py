@@ -7,12 +7,13 @@ from typing import Final
 
 __all__ = ["READ_BYTES", "ReadBuffer"]
 
-#: What is read at most at once.
+#: The most bytes of one read.
 READ_BYTES: Final = 65_536
 
 
 class ReadBuffer(threading.local):
-    """What all connections of a thread read into; what came is copied out of it at once.
+    """The buffer into which all connections of a thread read; received bytes are copied out
+    immediately.
 
     A socket that makes the bytes itself asks for 64 KiB and gives back what it does not fill.  With
     1,000 connections these gaps doubled the process's memory.

@@ -1,12 +1,13 @@
-"""The threads of a server in a group: they carry out what its life (``replication.life``) wants.
+"""The threads of a server in a group: they carry out the effects of its life
+(``replication.life``).
 
-Theory of operation.  One thread has the life, and the store for as long as the server stands by.
-Requests to the log block, so each is made by a thread of a small pool, and its answer is told to
-that one.  When the server leads, the store belongs to the server's own storage thread, which
-appends through :meth:`Replica.append`; the life goes on here, and keeps the claim.
+Theory of operation.  One thread runs the life, and owns the store as long as the server stands by.
+Requests to the log block, so a thread of a small pool makes each, and passes the answer to the
+life's thread.  When the server leads, the store belongs to the server's own storage thread, which
+appends through :meth:`Replica.append`; the life continues here, and renews the claim.
 
-When the life ends, ``over`` is called at once, by whichever thread knows it first.  It must not let
-anything be answered any more: the process ends, or begins again from nothing.
+When the life ends, ``over`` is called immediately, by the thread that learns it first.  It must
+prevent any further answer: the process ends, or begins again from nothing.
 """
 
 from __future__ import annotations

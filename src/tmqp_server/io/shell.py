@@ -1,7 +1,7 @@
 """The event loop's part of the shell: carries out world effects and reports their outcome.
 
-It decides nothing: :class:`~tmqp_server.shell.turn.Turn` does.  Everything happens in one thread,
-but for the store, which works in a thread of its own, on one thing at a time.
+It decides nothing: :class:`~tmqp_server.shell.turn.Turn` does.  Everything runs in one thread,
+except the store, which does one piece of work at a time in its own thread.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def _nothing() -> None:
 class Shell:
     """Runs one turn in the event loop.
 
-    :param turn: decides.
+    :param turn: makes the decisions.
     :param door: the protocol of connections that name no other.
-    :param judge: answers questions; None if none are asked.
-    :param http: makes HTTP calls; None where none are allowed.
-    :param teller: tells channels' event handlers; None where there are none.
-    :param store: and the journal that is written to it; None where nothing is kept.
-    :param masters: where the other servers are, in the order of the turn's links.
+    :param judge: answers questions; None if there are none.
+    :param http: makes HTTP calls; None if none are allowed.
+    :param teller: calls channels' event handlers; None if there are none.
+    :param store: the store and its journal; None without one.
+    :param masters: the addresses of other servers, in the order of the turn's links.
     :param stop_listening: closes the listeners.
     :param stop: stops the server.
     """
@@ -268,7 +268,7 @@ class Shell:
             self._none_left.set()
 
     def failed(self, connection: Connection, error: Exception) -> None:
-        """Carrying bytes failed, which is a bug: end this connection, and nobody else's."""
+        """Handle a bug in the transfer of bytes: end only this connection."""
         logger.error("%s: the session failed", connection.transport.peer, exc_info=error)
         connection.close(INTERNAL_ERROR)
 
@@ -279,7 +279,7 @@ class Shell:
             await self._none_left.wait()
 
     def drain(self, *, stops: bool) -> None:
-        """Take no more, and wait for what is in hand; see ``Turn.drain``."""
+        """Accept nothing more, and wait for acknowledgements; see ``Turn.drain``."""
         self.turn.drain(stops, self.now())
         self.attend()
 
@@ -293,7 +293,7 @@ class Shell:
         self.attend()
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
-        """Let a router work, or not; False when there is none of that name."""
+        """Enable or disable a router; return False if there is none of that name."""
         found = self.turn.set_router_enabled(name, enabled, self.now())
         self.attend()
         return found
@@ -452,8 +452,8 @@ class Shell:
             self._store_called.set()
 
     async def _run_store(self) -> None:
-        """Begin what the store is to do, for ever: not before what else is ready in this round of
-        the event loop was heard."""
+        """Begin the store's work, for ever: after everything else that is ready in this round of
+        the event loop."""
         while True:
             await self._store_called.wait()
             self._store_called = anyio.Event()

@@ -29,20 +29,20 @@ __all__ = [
     "server_context",
 ]
 
-#: What a record holds at most, and what it is at most with its head and its seal.
+#: The most bytes in a record, and the largest record with its head and authentication tag.
 _RECORD_PAYLOAD_BYTES: Final = 16_384
 _RECORD_BYTES: Final = _RECORD_PAYLOAD_BYTES + 512
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
-#: What is decrypted; no task waits while it is in use.
+#: The buffer for decrypted bytes; no task waits while it is in use.
 _decrypted: Final = ReadBuffer()
 
 
 @final
 class TlsContexts:
-    """TLS for each policy about clients' certificates that is in use.
+    """The TLS contexts for each policy about clients' certificates in use.
 
     :param timeout_s: how long a handshake may take.
-    :param policies: those that will be asked for, beside that of the settings.
+    :param policies: the policies in use, in addition to that of the settings.
     :raises ConfigError: as :func:`server_context`.
 
     Attributes: ``expires_s``, when the certificate does, in Unix time; None where there is none;
@@ -99,8 +99,7 @@ class TlsContexts:
 
 
 def expiry_of_certificate(settings: TlsSettings) -> float | None:
-    """When the server's certificate expires, in Unix time; None where there is none that can be
-    read."""
+    """Return when the server's certificate expires, in Unix time; None if it cannot be read."""
     if not settings.certificate:
         return None
     try:
@@ -113,8 +112,8 @@ def expiry_of_certificate(settings: TlsSettings) -> float | None:
 
 
 def digest_of(settings: TlsSettings) -> bytes:
-    """A digest of what is in the files of the settings, by which it is seen that they changed; one
-    that cannot be read is as an empty one."""
+    """Return a digest of the files of the settings, to detect changes; an unreadable file counts as
+    empty."""
     found = hashlib.sha256()
     files = (settings.certificate, settings.key)
     for name in (*files, settings.client_authorities, settings.client_revocations):
@@ -202,7 +201,7 @@ def _shown(tls: ssl.SSLObject) -> PeerCertificate | None:
 
 
 class _EncryptedError(Exception):
-    """The key wants a password."""
+    """The key needs a password."""
 
 
 def _no_password() -> str:
@@ -210,15 +209,16 @@ def _no_password() -> str:
 
 
 class TlsTransport(Transport):
-    """TLS over a socket.  It takes the same memory whatever is sent: OpenSSL's buffers never give
-    back what they once held, so that they are brought a record at a time."""
+    """TLS over a socket.  Its memory is constant, whatever is sent: OpenSSL's buffers never shrink,
+    so they get one record at a time."""
 
     def __init__(self, sock: socket.socket, peer: str, context: ssl.SSLContext) -> None:
         self._socket = SocketTransport(sock, peer, _RECORD_BYTES)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        #: What is encrypted and not sent: if a send is cancelled, the next one goes on with it.
+        #: Encrypted bytes that were not sent: after a cancelled send, the next one continues with
+        #: them.
         self._unsent = b""
         self._sending = anyio.Lock()
         #: There is a key: until then only the handshake sends.
@@ -259,7 +259,7 @@ class TlsTransport(Transport):
         """There is nothing to take away."""
 
     def receive_now(self) -> bytes | None:
-        """Nothing is received without a task."""
+        """Return nothing: receiving needs a task."""
         return None
 
     async def receive(self) -> bytes:
@@ -297,17 +297,17 @@ class TlsTransport(Transport):
         return count
 
     def _fill_now(self) -> bool:
-        """Bring what has come already; False if nothing has."""
+        """Fill the buffer with received bytes; return False if there are none."""
         try:
             data = self._socket.receive_now()
         except OSError:
-            return False  # whoever waits for the next bytes finds it out
+            return False  # the next read reports it
         if data:
             self._incoming.write(data)
         return bool(data)
 
     async def _fill(self) -> bool:
-        """Bring what the peer sends next; False at its end."""
+        """Wait for the peer's next bytes; return False at the end of its stream."""
         data = await self._socket.receive()
         self.waited = self.waited or self._socket.waited
         if data:
@@ -315,7 +315,7 @@ class TlsTransport(Transport):
         return bool(data)
 
     def send(self, data: Bytes) -> int:
-        """Nothing is sent without a task: 0."""
+        """Return 0: sending needs a task."""
         return 0
 
     async def send_some(self, data: Bytes) -> int:
@@ -330,7 +330,7 @@ class TlsTransport(Transport):
         return sent
 
     async def _flush(self) -> None:
-        """Send what is encrypted; reader and writer take turns."""
+        """Send the encrypted bytes; reader and writer take turns."""
         async with self._sending:
             self._unsent += self._outgoing.read()
             while self._unsent:

@@ -1,10 +1,10 @@
-"""The way bytes leave and enter the process: one small interface, two sides.
+"""Transports of bytes: one small interface, several implementations.
 
-The fast side is a non-blocking socket that is read and written directly and only *waited for*
-through anyio: a send that the kernel takes at once costs no task switch.  On asyncio and uvloop the
-socket is *watched*: registered once, and who reads is called by the loop itself.  The other side
+The fast one is a non-blocking socket that is read and written directly and only *waited for*
+through anyio: a send that the kernel accepts immediately costs no task switch.  On asyncio and
+uvloop the socket is *watched*: it is registered once, and the loop calls the reader.  Another one
 wraps any anyio byte stream (a link to another server, tests), where nothing can be sent without
-waiting.  TLS is a third (``tls.py``).
+waiting.  TLS is a third one (``tls.py``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "peer_name",
 ]
 
-#: What is sent: of a large piece, a window that shares its bytes.
+#: The bytes of one send: a window into a large piece, without a copy.
 Bytes: TypeAlias = bytes | memoryview
 
 #: What a stream is given at once, so that a slow peer's progress can be seen.
@@ -43,12 +43,12 @@ _buffer: Final = ReadBuffer()
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Transport(Wire):
-    """What carries the bytes of a connection.  Errors of the connection are ``OSError``.
+    """Transports the bytes of a connection.  Errors of the connection are ``OSError``.
 
-    ``peer`` is where it comes from, ``secure`` whether it is encrypted, ``waited`` whether the last
-    :meth:`receive` let other tasks run, ``acts_as`` the entry of ``[access]`` that a client is
-    here without credentials, ``common_name`` the name in the ``certificate`` that it
-    showed, None for none.
+    ``peer`` is the peer's address, ``secure`` whether it is encrypted, ``waited`` whether the last
+    :meth:`receive` let other tasks run, ``acts_as`` the entry of ``[access]`` for clients without
+    credentials, ``common_name`` the name in the client's ``certificate``; both are None without
+    one.
     """
 
     acts_as: str = ""
@@ -60,8 +60,8 @@ class Transport(Wire):
     waited: bool
 
     def watch(self, ready: Callable[[], None]) -> bool:
-        """Have ``ready`` called whenever bytes may have come, until :meth:`unwatch`; it takes them
-        with :meth:`receive_now`.  False where that cannot be: then there is :meth:`receive`."""
+        """Call ``ready`` whenever bytes may have arrived, until :meth:`unwatch`; it reads them with
+        :meth:`receive_now`.  Return False if that is impossible: then use :meth:`receive`."""
         raise NotImplementedError
 
     def unwatch(self) -> None:
@@ -89,7 +89,7 @@ class Transport(Wire):
 class SocketTransport(Transport):
     """A connected, non-blocking TCP or Unix socket.
 
-    :param read_bytes: how much is read at most at once.
+    :param read_bytes: the most bytes of one read.
     """
 
     def __init__(self, sock: socket.socket, peer: str, read_bytes: int = READ_BYTES) -> None:
@@ -172,7 +172,7 @@ class SocketTransport(Transport):
         try:
             await ready(self._socket)
         except (anyio.ClosedResourceError, ValueError) as error:
-            # ValueError: the socket was closed here while somebody waited for it.
+            # ValueError: the socket was closed while a task waited for it.
             raise ConnectionAbortedError("closed on this side") from error
 
     def detach(self) -> socket.socket:
@@ -198,7 +198,7 @@ class StreamTransport(Transport):
         self.secure = False
 
     def watch(self, ready: Callable[[], None]) -> bool:
-        """Nobody can say when a stream has bytes."""
+        """Return False: a stream cannot be watched."""
         return False
 
     def unwatch(self) -> None:

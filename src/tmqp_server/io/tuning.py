@@ -1,4 +1,4 @@
-"""What the kernel is told about accepted connections."""
+"""The options of accepted connections in the kernel."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 
 __all__ = ["KEEPALIVE_IDLE_S", "KEEPALIVE_PROBES", "KEEPALIVE_PROBE_S", "tune"]
 
-#: After so much silence the kernel asks whether the peer's machine is there, again and again, and
-#: ends the connection when as many questions were not answered.
+#: After this silence, the kernel probes the peer's machine repeatedly, and ends the connection
+#: after this number of unanswered probes.
 KEEPALIVE_IDLE_S: Final = 60
 KEEPALIVE_PROBE_S: Final = 15
 KEEPALIVE_PROBES: Final = 4
-#: What is set, by the name under which the platform may have it.
+#: The options, by the name that the platform may have.
 _KEEPALIVE: Final = (
     ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
     ("TCP_KEEPINTVL", KEEPALIVE_PROBE_S),
@@ -21,12 +21,12 @@ _KEEPALIVE: Final = (
 
 
 def tune(sock: socket.socket) -> None:
-    """Have a connection write at once, and end when its peer's machine is gone.
+    """Make a connection send immediately, and end when its peer's machine has disappeared.
 
-    Some protocols have no sign of life: the messages that such a client has in hand go to others
-    only when its connection ends.
+    Some protocols have no heartbeat: the messages in flight to such a client are redelivered only
+    when its connection ends.
 
-    :raises OSError: when the peer has gone already.
+    :raises OSError: if the peer has already disconnected.
     """
     if sock.family == socket.AF_UNIX:
         return

@@ -1,14 +1,14 @@
-"""The thread that does what blocks: one piece of work after another, away from the event loop.
+"""The thread for blocking work: one piece of work after another, outside the event loop.
 
-Theory of operation.  When a piece is done the thread has the event loop call whoever gave it,
-straight and not by waking a task that waits.  That is a third of what a pool of threads costs,
-which matters where each piece is a sync of some hundred microseconds and a client waits for it.
+Theory of operation.  When a piece is done, the thread makes the event loop call the caller's
+function directly, without waking a task.  That takes a third of the time of a pool of threads,
+which matters if each piece is a sync of some hundred microseconds and a client waits for it.
 
-The thread waits for work by reading a pipe, and not for a lock.  Whoever writes to it gives up
-the interpreter for that call, so the thread finds it free and begins at once.  A lock's owner keeps
-it: on a machine with one processor the thread would be woken only to see that, and sleep again.
+The thread waits for work by reading from a pipe, not for a lock.  Writing to the pipe releases the
+interpreter, so the thread can begin immediately.  With a lock, its owner would keep the
+interpreter: on a machine with one processor, the thread would wake up only to sleep again.
 
-The thread is a daemon: one that never comes back from the disk keeps no server from its end.
+The thread is a daemon: if it never returns from the disk, the server can still end.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ class Worker:
         self._bell = -1
 
     def give(self, work: Callable[[], object], done: Done) -> None:
-        """Do something that blocks, behind what was given before.
+        """Run blocking work, after the earlier pieces.
 
-        :param done: is called in the event loop then, unless that has ended; it must not raise.
+        :param done: is called in the event loop afterwards, unless the loop has ended; it must not
+            raise.
         """
         if self._bell < 0:
             waits, self._bell = os.pipe()
@@ -57,7 +58,7 @@ class Worker:
         self._put((work, done))
 
     def stop(self) -> None:
-        """Let the thread end when its work is done; what is given from now on has another one."""
+        """Let the thread end when its work is done; later work gets another thread."""
         if self._bell >= 0:
             self._put(None)
             self._pieces = deque()
@@ -81,8 +82,8 @@ def _run(
             work()
         except BaseException as error:  # noqa: BLE001 - who gave the work is told
             failure = error
-        with suppress(RuntimeError):  # the loop has ended: nobody waits
+        with suppress(RuntimeError):  # the loop has ended
             call(partial(done, failure))
         del piece, work, done, failure  # while this waits, nothing is held
     os.close(waits)
-    os.close(bell)  # nobody rings any more
+    os.close(bell)  # no more work will come

@@ -1,8 +1,8 @@
-"""The decisions of the I/O shell as pure code: when to write, hold back, cut, save and confirm.
+"""The decisions of the I/O shell, without I/O: when to write, pause, disconnect, save and confirm.
 
-``turn`` and ``connections`` join the parts, ``outbound`` keeps what waits for a slow peer,
-``saving`` paces the storage, ``asking`` and ``calls`` bound the code outside, ``admitting`` delays
-refused log-ins, and ``world`` names what is left to do for who has sockets, threads and a clock.
+``turn`` and ``connections`` join the parts, ``outbound`` keeps the output for a slow peer,
+``saving`` paces the storage, ``asking`` and ``calls`` limit calls to code outside, ``admitting``
+counts connections, and ``world`` has the effects for the code with sockets, threads and a clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who may connect: connections are counted from their accepting to their end."""
+"""Admission of connections, which are counted from their acceptance to their end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Connected:
         return ""
 
     def limit_to(self, most: int, most_per_host: int) -> None:
-        """Let in no more than so many from now on; whoever is there stays."""
+        """Admit no more than this number from now on; existing connections stay."""
         self._most = most
         self._most_per_host = most_per_host
 

@@ -1,7 +1,7 @@
-"""What the server's own code is asked, one question a session, and how long each answer may take.
+"""Questions to the operator's code: one for each session, with a time limit for the answer.
 
-A question about a right that is not answered in time is refused.  A refused log-in is told so only
-after a pause (see ``admitting``).
+If a question about a right is not answered in time, the request is refused.  A refused log-in is
+answered only after a delay (see ``log_ins``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Refusal:
 class Asking:
     """The open questions of one server.
 
-    :param world: gets what is to be asked.
+    :param world: gets the questions.
     :param timeout_s: seconds for an answer about a right.
     """
 
@@ -54,7 +54,7 @@ class Asking:
         self._world.append(ask)
 
     def take(self, ask: Ask) -> bool:
-        """An answer has come; False if nobody waits for it any more."""
+        """Handle an answer; return False if it is no longer awaited."""
         number = ask.question.session
         if self._asked.get(number) is not ask:
             return False
@@ -63,11 +63,11 @@ class Asking:
         return True
 
     def hold(self, ask: Ask, decision: Verdict, until: float) -> None:
-        """Tell a decision not before its time."""
+        """Hold a decision back until its time."""
         self._held[ask.question.session] = _Refusal(ask.question.ticket, decision, until)
 
     def take_held(self, number: int, now: float) -> tuple[int, Verdict] | None:
-        """The ticket and decision that a session may be told now; None for none."""
+        """Return the ticket and decision that a session may get now; None if there is none."""
         held = self._held.get(number)
         if held is None or held.until > now:
             return None

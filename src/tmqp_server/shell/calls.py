@@ -54,7 +54,7 @@ class CallSettings:
 class Calls:
     """The lines of one server.
 
-    :param world: gets what is to be called.
+    :param world: gets the calls.
     """
 
     def __init__(self, world: list[WorldEffect], settings: CallSettings) -> None:
@@ -69,7 +69,7 @@ class Calls:
                 1, settings.events_waiting, settings.hook_timeout_s, wait_counts=False
             )
         #: HTTP calls that were answered, by the class of the status (``2xx``), or given up; and how
-        #: long the answered ones took, from when they were wanted.
+        #: long the answered ones took, including the wait.
         self.counts: dict[str, int] = {}
         self.seconds = Histogram(SHORT_BOUNDS_US)
         #: Events that were lost to a handler since it was last told one.
@@ -93,7 +93,7 @@ class Calls:
         self._start_calls(now)
 
     def answered(self, call: Call, status: int, now: float) -> bool:
-        """A call has come to its end; False if it was given up before."""
+        """Handle the end of a call; return False if it was given up before."""
         waited_for = self._http.done(call)
         if waited_for:
             count_one(self.counts, f"{status // 100}xx")
@@ -106,7 +106,7 @@ class Calls:
             self._world.append(place.item)
 
     def tell(self, notification: TellHandler, now: float) -> None:
-        """Tell a handler as soon as it has heard what came before; lost if too much waits."""
+        """Pass an event to a handler after the earlier ones; drop it if too many wait."""
         name = notification.handler
         line = self._handlers[name]
         losing = self._losing.get(name, 0)
@@ -139,14 +139,14 @@ class Calls:
         return min([self._http.due(), *[line.due() for line in self._handlers.values()]])
 
     def give_up(self, now: float) -> list[HttpAnswered]:
-        """Abandon what takes too long; returns what the broker is to be told of HTTP calls."""
+        """Abandon calls that take too long; return the broker's commands about HTTP calls."""
         answers: list[HttpAnswered] = []
         while (late := self._http.take_late(now)) is not None:
             call = late.item
             if late.over:
                 self._world.append(Abandon(call))
             count_one(self.counts, GIVEN_UP)
-            url = call.call.url.partition("?")[0]  # a query may hold what nobody should read
+            url = call.call.url.partition("?")[0]  # a query may contain secrets
             text = f"{call.call.method} {url}: no answer within {self._http_timeout_s:g} s"
             self._world.append(Log(WARNING, text, 0, None, "http"))
             answers.append(HttpAnswered(call.call.ticket, _GATEWAY_TIMEOUT, b""))

@@ -1,19 +1,19 @@
-"""The connections of one server: what is read, written, held back and ended.
+"""The connections of one server: reading, writing, pausing and closing.
 
-One call brings one chunk, and returns what its reader does next.  The hub works the chunk off, then
-every connection it touched is given its bytes: at once through its :class:`Wire` if nothing waits
-there, else behind what waits.
+One call passes in one chunk, and returns what its reader does next.  The hub processes the chunk,
+then every connection that it touched gets its bytes: directly through its :class:`Wire` if nothing
+waits there, and otherwise behind the waiting bytes.
 
-*Portions.*  A chunk that asks for much is worked off in portions.  Whoever has a portion left waits
-in one line with the others, and one portion of one session is done between two looks at the world
-(``GoOn``): who asks for little waits for one portion, however many ask for much.
+*Portions.*  A chunk that requests much work is processed in portions.  Sessions with a portion left
+wait in one line, and one portion of one session is processed in each turn of the event loop
+(``GoOn``): so a small request waits for only one portion, however many sessions have large ones.
 
-*Rounds.*  Chunks of several connections that the event loop finds readable at once are a *round*:
-what they lead to is written at its end, so that the consumer of ten producers gets one piece.  It
-ends early if a session waits, ends or has a portion to send, and after sixteen chunks.
+*Rounds.*  Chunks of several connections that the event loop finds readable together are a *round*:
+the resulting output is written at its end, so that the consumer of ten producers gets one write.
+It ends early if a session waits, ends or has a portion to send, and after sixteen chunks.
 
-*Faults.*  A fault (a bug in a door or in the broker) ends the session it belongs to and is logged
-with its traceback.
+*Faults.*  A fault (a bug in a door or in the broker) ends its session and is logged with its
+traceback.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ from tmqp_server.shell.world import (
 
 __all__ = ["Connections"]
 
-#: Chunks of a round before what they lead to is written.
+#: The most chunks of a round before the output is written.
 _ROUND_CHUNKS: Final = 16
 #: How often a session that is being sent to is looked at, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
-#: Why somebody is not served who comes too late.
+#: The reason for refusing clients that connect while the server stops.
 _DRAINING: Final = "the server drains"
 
 
@@ -86,7 +86,7 @@ class Connections(Judged):
         self._going_on = False
         self._closing = ""
         self._in_round = False
-        self._put_off = 0  # chunks of the round of which nothing was written yet
+        self._put_off = 0  # chunks of the round whose output was not written yet
 
     # -- connections -----------------------------------------------------------------------------
 
@@ -189,8 +189,8 @@ class Connections(Judged):
         self._turn(now)
 
     def _note_deadline(self, number: int) -> None:
-        """What was worked off may have given a session a nearer deadline: that of the next ping is
-        before that of the handshake."""
+        """Note a nearer deadline of a session: that of the next ping is before that of the
+        handshake."""
         deadline = self.hub.session_deadline(number)
         if deadline is not None and deadline < self._timers.due(number):
             self._put(deadline, number)
@@ -210,7 +210,7 @@ class Connections(Judged):
             more = self.hub.go_on(number, now)
             self._turn(now)
             if not more and out.state != OVER and self.hub.close_reason(number):
-                self._end(out, now)  # closed before: what it had said is worked off now
+                self._end(out, now)  # closed before: its remaining input is processed now
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._fail(out, error, now)
         self._note_deadline(number)
@@ -233,7 +233,7 @@ class Connections(Judged):
         return END | (EFFECTS if self._world else 0)
 
     def broken(self, number: int, reason: str, now: float) -> int:
-        """Reading from a session failed: there is nobody any more."""
+        """Handle that reading from a session failed: the connection is lost."""
         out = self._outs.get(number)
         if out is not None:
             if not out.reason:
@@ -410,8 +410,8 @@ class Connections(Judged):
                 self._tell_written(now)
 
     def _tell_written(self, now: float) -> bool:
-        """Tell those who want to know it that nothing of theirs waits any more; True if there was
-        one."""
+        """Notify sessions that have requested it that all their bytes were written; return True if
+        there was one."""
         told = False
         for number in list(self.hub.awaited):
             out = self._outs.get(number)
@@ -478,7 +478,7 @@ class Connections(Judged):
             self._put_nearer(out.due(), out.number)
 
     def _lose(self, out: Outbound, reason: str, now: float) -> None:
-        """Nobody can be sent to; what had come is worked off."""
+        """Handle a lost connection; its received input is still processed."""
         part(self.hub, out, self._world, now, goes_on=False)
         if out.lose(reason, now):
             self._over(out, reason, now)
@@ -488,7 +488,7 @@ class Connections(Judged):
         self._release(out)
 
     def _fail(self, out: Outbound, error: Exception, now: float) -> None:
-        """A fault ends its session, and nobody else."""
+        """End a session because of a fault; others are not affected."""
         self._world.append(Log(ERROR, "the session failed", out.number, error))
         out.count_as(FAULT)
         self._cut(out, INTERNAL_ERROR, now)
@@ -530,7 +530,7 @@ class Connections(Judged):
     # -- time ------------------------------------------------------------------------------------
 
     def _serve(self, out: Outbound, now: float) -> None:
-        """A session's time has come, for whatever it was."""
+        """Handle the deadline of a session."""
         number = out.number
         if out.due() <= now:
             self._cut(out, out.late(now), now)
@@ -552,7 +552,7 @@ class Connections(Judged):
             self._watch(out, now)
 
     def _keep_alive(self, out: Outbound, now: float) -> None:
-        """Not asked of one that is being sent to: whether it reads is judged by the stall time."""
+        """Not for a session that is being sent to: the stall time decides whether it reads."""
         try:
             deadline = self.hub.session_deadline(out.number)
             if deadline is not None and deadline <= now:

@@ -1,14 +1,14 @@
-"""The peers of one UDP socket: which of them have a session, and when a quiet one loses it.
+"""The peers of one UDP socket: which of them have a session, and when an idle session ends.
 
-UDP has no connections, so the address that a datagram comes from stands for one: the first datagram
-of a *source* opens a session, and the session ends when its door closes it or when the source was
-quiet for the idle time.  Each datagram is one chunk for the session, and each portion that the
-session has to send (``DoorSession.next_to_send``) is one datagram.
+UDP has no connections, so each source address counts as one: the first datagram of a *source* opens
+a session, and the session ends when its door closes it or when the source was quiet for the idle
+time.  Each datagram is one chunk for the session, and each portion that the session has to send
+(``DoorSession.next_to_send``) is one datagram.
 
-A source address costs its sender nothing and may be forged.  Sessions are therefore counted apart
-from connections: a flood of sources cannot keep out clients of other doors, and those that have a
-session keep it.  What a session that is not read from gets meanwhile is held up to a limit; beyond
-it, datagrams are dropped, as a network does.
+A source address costs its sender nothing and may be forged.  Sessions are therefore counted
+separately from connections: a flood of sources cannot exclude clients of other doors, and existing
+sessions stay.  Datagrams for a session that is not read from are kept up to a limit; further ones
+are dropped, as a network does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["DatagramMarks", "Datagrams"]
 
 #: What a datagram that is held costs beside its bytes.
 _HELD_BYTES: Final = 100
-#: Seconds between two lines of the log about what was refused or dropped.
+#: Seconds between two log lines about refused or dropped datagrams.
 _LOG_EVERY_S: Final = 60.0
 
 
@@ -220,7 +220,7 @@ class Datagrams:
         """End the sessions that were quiet for too long."""
         while self._sources and self.due() <= now:
             source = next(iter(self._sources.values()))
-            # Whatever it says from now on opens another session.
+            # Its next datagram opens another session.
             del self._sources[source.name]
             source.over = True
             self._forget_held(source)

@@ -1,9 +1,9 @@
-"""The end of a server that is asked to go: it takes no more, and waits for what is in hand.
+"""The drain of a server before it stops: it accepts no new work, and waits for acknowledgements.
 
-*Draining.*  Clients that come are refused, pushes are answered with 503, nothing more is delivered;
-acknowledges are taken until nothing is unacknowledged, or for ``bound_s`` seconds.  Then it is
-*drained*: clients hear the end, and what is unacknowledged waits in its queue for the next start,
-without a further put-back counted.
+*Draining.* The server refuses new clients, answers pushes with 503 and delivers nothing more; it
+accepts acknowledgements until nothing is unacknowledged, or for ``bound_s`` seconds.  Then it is
+*drained*: clients are disconnected, and unacknowledged messages wait in their queues for the next
+start, without counting a put-back.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from tmqp_server.shell.world import (
 
 __all__ = ["DRAINED", "DRAINING", "SERVING", "Draining"]
 
-#: States: it serves; it waits for what is in hand; clients have been told to go.
+#: States: it serves; it waits for acknowledgements; clients have been disconnected.
 SERVING: Final = 0
 DRAINING: Final = 1
 DRAINED: Final = 2
 
-#: How often it is looked at what is in hand, and how often a line says so; seconds.
+#: How often the messages in flight are counted, and how often they are logged; seconds.
 _LOOK_S: Final = 0.05
 _LINE_S: Final = 5.0
 
 
 @final
 class Draining:
-    """One server's way out.
+    """The drain of one server.
 
-    :param world: gets what is to be done, and lines for the log.
+    :param world: gets effects, and lines for the log.
 
-    Attributes: ``state``; ``stops``, whether the process is to end; ``in_flight``, what was
-    unacknowledged when it was last looked at; ``bound_s``, how long it waits at most.
+    Attributes: ``state``; ``stops``, whether the process ends afterwards; ``in_flight``, the last
+    count of unacknowledged messages; ``bound_s``, the longest wait.
     """
 
     def __init__(self, world: list[WorldEffect]) -> None:
@@ -54,9 +54,9 @@ class Draining:
         self._due = math.inf
 
     def begin(self, in_flight: int, stops: bool, now: float) -> bool:
-        """Begin, or hear once more that it is wanted; True if it begins.
+        """Begin, unless it has already begun; return True if it begins.
 
-        :param stops: the process is to end when it has drained; once said, that stays.
+        :param stops: end the process afterwards; this cannot be withdrawn.
         """
         if stops and not self.stops:
             self.stops = True
@@ -80,8 +80,8 @@ class Draining:
         return self._due
 
     def look(self, in_flight: int, now: float) -> bool:
-        """See how much is in hand, when that is due; True when it is time for clients to hear the
-        end, once."""
+        """Count the messages in flight, when that is due; return True once, when clients must be
+        disconnected."""
         self.in_flight = in_flight
         if in_flight and now < self._until:
             self._due = min(now + _LOOK_S, self._until)
@@ -101,7 +101,7 @@ class Draining:
         return True
 
     def ended(self) -> None:
-        """Clients have been told."""
+        """Note that clients have been disconnected."""
         self._world.append(DrainEnded(self.stops))
 
     def _say(self, level: int, text: str) -> None:

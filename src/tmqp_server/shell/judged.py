@@ -1,4 +1,4 @@
-"""The peers of one server, and what its own code is asked about them."""
+"""The peers of one server, and the questions to the operator's code about them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Judged"]
 
 
 class Judged(Peers):
-    """Asks who peers are and what they may do; ``Connections`` decides the rest about them.
+    """Asks who peers are and what they may do; ``Connections`` decides everything else about them.
 
     :param hub: broker and door sessions.
-    :param marks: what a peer that reads slowly may cost.
+    :param marks: the limits for a peer that reads slowly.
     :param hook_timeout_s: seconds for an answer about a right.
     """
 
@@ -29,11 +29,11 @@ class Judged(Peers):
         self._log_ins = LogIns()
 
     def _turn(self, now: float) -> None:
-        """Write to every touched session, then see to everything else that came of a call."""
+        """Write to every touched session, then handle all other results of a call."""
         raise NotImplementedError
 
     def _fail(self, out: Outbound, error: Exception, now: float) -> None:
-        """A fault ends its session, and nobody else."""
+        """End a session because of a fault; others are not affected."""
         raise NotImplementedError
 
     def _release(self, out: Outbound) -> None:
@@ -41,7 +41,7 @@ class Judged(Peers):
         raise NotImplementedError
 
     def _note_deadline(self, number: int) -> None:
-        """What was worked off may have given a session a nearer deadline."""
+        """Note a nearer deadline of a session."""
         raise NotImplementedError
 
     def _ask(self, question: Question, now: float) -> None:
@@ -59,21 +59,21 @@ class Judged(Peers):
         self._put_nearer(self._asking.due(question.session), question.session)
 
     def _serve_log_ins(self, now: float) -> None:
-        """Ask about those whose turn has come, and refuse those that have waited too long."""
+        """Ask about log-ins whose turn has come, and refuse those that have waited too long."""
         ready, late = self._log_ins.take_ready(now)
         for question in ready:
             self._begin_asking(question, now)
         for question in late:
             out = self._outs.get(question.session)
             if out is None:
-                continue  # it has gone for what the one before it was told
+                continue  # it has disconnected because of the previous decision
             out.tally.denied += 1
             out.count_as(REFUSED)
             self._decide(out, question.ticket, NO, now)
 
     def decided(self, ask: Ask, decision: Verdict, now: float) -> None:
-        """A question is answered.  A refused log-in is told so after a pause; many may be waiting
-        for theirs, and each costs next to nothing meanwhile."""
+        """Handle the answer to a question.  A refused log-in is answered after a delay; many may
+        wait, and each costs almost nothing meanwhile."""
         if not self._asking.take(ask):
             return  # late, and nothing
         question = ask.question

@@ -1,9 +1,9 @@
-"""Bounded queues to what is outside: HTTP calls and channels' event handlers.
+"""Bounded lines of calls to code outside: HTTP calls and channels' event handlers.
 
-Theory of operation.  So many are worked on at once, so many more may wait, and each has its time.
-Where the wait counts (a caller waits for the answer), the time runs from the asking; else from the
-start of the work.  What is late is given up: its work is abandoned, and its end, when it comes,
-means nothing any more but room for the next.
+Theory of operation.  A limited number of calls runs concurrently, a limited number waits, and each
+has a time limit.  If the wait counts (because a caller waits for the answer), the time begins with
+the request; otherwise with the start of the work.  A late call is abandoned; when it ends, it only
+makes room for the next one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NEVER: Final = math.inf
 
 @final
 class Waiter(Generic[_T]):
-    """One item in a line: ``until`` when it must be done; ``over`` once nobody waits for it."""
+    """One item in a line: ``until`` is its deadline; ``over`` is true once it was given up."""
 
     __slots__ = ("item", "over", "until")
 
@@ -33,10 +33,10 @@ class Waiter(Generic[_T]):
 
 @final
 class Line(Generic[_T]):
-    """What waits for one thing outside.
+    """The items that wait for one target outside.
 
-    :param at_once: how many are worked on at one time.
-    :param waiting: how many more may wait; 0 for no bound.
+    :param at_once: how many run concurrently.
+    :param waiting: how many more may wait; 0 for no limit.
     :param timeout_s: seconds for each; *wait_counts* says from when.
 
     Attributes: ``lost``, how many found no room.
@@ -65,7 +65,7 @@ class Line(Generic[_T]):
         return True
 
     def start(self, now: float) -> Waiter[_T] | None:
-        """The next one whose turn it is; None while there is none."""
+        """Start the next item; return None if there is none, or too many run."""
         if not self._waiting or len(self._at_work) >= self._at_once:
             return None
         place = self._waiting.popleft()
@@ -75,7 +75,7 @@ class Line(Generic[_T]):
         return place
 
     def done(self, item: _T) -> bool:
-        """The work on an item has come to its end; False if nobody waits for it any more."""
+        """Note the end of the work on an item; return False if it was given up before."""
         for place in self._at_work:
             if place.item is item:
                 self._at_work.remove(place)
@@ -93,8 +93,8 @@ class Line(Generic[_T]):
         return first
 
     def take_late(self, now: float) -> Waiter[_T] | None:
-        """One that is late; None while there is none.  If it is worked on, that goes on, and it
-        keeps its place until :meth:`done`."""
+        """Remove a late item; return None if there is none.  If it is running, it keeps its place
+        until :meth:`done`."""
         for place in self._at_work:
             if not place.over and place.until <= now:
                 place.over = True

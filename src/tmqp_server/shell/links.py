@@ -1,13 +1,13 @@
-"""The connections to this server's masters: when each is tried, written to, given up and left.
+"""The connections to this server's masters: when each is opened, written to, given up and closed.
 
-What a connection says and in which order is :class:`~tmqp_server.cluster.link.MasterLink`'s; this
-brings it together with the world.  A ``Dial`` stands for one connection from the first try to its
-end: what is reported of an earlier one is late, and nothing.
+:class:`~tmqp_server.cluster.link.MasterLink` decides what is sent, and in which order; this module
+connects it with the world.  A ``Dial`` identifies one connection from the attempt to its end:
+reports about an earlier one are late and ignored.
 
-A link has one piece under way.  When the master's side has taken all of it the next is taken out of
-the link, and not before, so that whole messages wait where the oldest can make room.  A master that
-takes nothing for the stall time is given up, as any slow reader; when this server stops each has
-the flush time for its last bytes.  A fault in a link ends its connection, and nothing else.
+A link writes one piece at a time.  It takes the next one only when the socket has accepted the
+whole previous one, so that whole messages wait where the oldest can be dropped.  A master that
+reads nothing for the stall time is given up, like any slow reader; when this server stops, each has
+the flush time for its last bytes.  A fault in a link ends only its connection.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from tmqp_server.shell.world import (
 
 __all__ = ["Links"]
 
-#: What is taken out of a link at one go: messages are joined up to this size.
+#: The size up to which messages of a link are joined into one piece.
 _PIECE_BYTES: Final = 262_144
-#: How often messages given up are told of, in seconds.
+#: How often dropped messages are logged, in seconds.
 _TELL_EVERY_S: Final = 10.0
-#: A writer sends everything: nobody waits for what a master is told.
+#: A writer sends everything: output for masters is not urgent.
 _UNUSED: Final = Wire()
 
 
@@ -64,12 +64,12 @@ class _Carried:
 
 @final
 class Links:
-    """The links of one server; what a call returns is for the broker.
+    """The links of one server; calls return commands for the broker.
 
-    :param world: gets what is to be done and logged.
+    :param world: gets effects and log lines.
     :param masters: the links, in the order in which ``Dial`` counts them.
-    :param marks: how long a master that takes nothing is waited for.
-    :param connect_timeout_s: seconds to connect in.
+    :param marks: how long a master may read nothing.
+    :param connect_timeout_s: the timeout for connecting.
     """
 
     def __init__(
@@ -128,13 +128,13 @@ class Links:
         return commands
 
     def piece(self, dial: Dial) -> bytes:
-        """What is to be written next, from :meth:`offset` on; empty when the writer's work is
-        done."""
+        """Return the next bytes to write, from :meth:`offset` on; empty when the writer has
+        finished."""
         carried = self._find(dial)
         return b"" if carried is None else carried.out.piece()
 
     def offset(self, dial: Dial) -> int:
-        """Where in its piece a writer goes on."""
+        """Return where in its piece a writer continues."""
         carried = self._find(dial)
         return 0 if carried is None else carried.out.offset
 
@@ -150,7 +150,7 @@ class Links:
     # -- what has to be done ---------------------------------------------------------------------
 
     def feed(self, now: float) -> None:
-        """Have written what the links have to say, and tell of what they gave up."""
+        """Write the output of the links, and log the messages that they dropped."""
         for carried in self._all:
             self._feed(carried, now)
             dropped = carried.link.outbox.dropped
@@ -209,7 +209,7 @@ class Links:
         return due
 
     def on_deadline(self, now: float) -> list[Command]:
-        """Connect, ping, give up: whatever is due."""
+        """Do what is due: connect, ping or give up."""
         commands: list[Command] = []
         if not self._reported:
             self._reported = True

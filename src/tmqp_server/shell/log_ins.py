@@ -1,12 +1,11 @@
-"""How fast an address may try to log in: slowly once it was refused, and then one at a time.
+"""How fast an address may try to log in: after a refusal slowly, and one attempt at a time.
 
-As long as no attempt of an address has failed, several are decided at once.  A refused one is told
-so after a pause, and until that is over the next one of its address is not even asked about,
-whichever connection brings it.  The pause begins with a quarter of a second and doubles up to four;
-from the twentieth refusal on it doubles up to a minute.  An address that was not refused for a
-minute begins again.  So the guesses of an address are bounded, however many connections it has.
-
-An attempt that waits too long for its turn is refused without being looked at.
+As long as no attempt of an address was refused, several are decided concurrently.  A refusal is
+answered after a delay, and until then no further attempt of the address is decided, on any
+connection.  The delay begins with a quarter of a second and doubles up to four seconds; from the
+twentieth refusal on, it doubles up to a minute.  After a minute without a refusal, an address
+begins again.  So the guesses of an address are limited, whatever its number of connections.  An
+attempt that waits too long for its turn is refused without a decision.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from tmqp_server.shell.rates import address_key
 
 __all__ = ["LogIns"]
 
-#: Seconds that a refused client waits to hear of it: the first one of an address, and at most.
+#: The delay of a refusal in seconds: for the first one of an address, and at most.
 _PAUSES: Final = Backoff(0.25, 4.0, 0.0)
 #: The same from so many refusals on.
 _MANY: Final = 20
 _LONG_PAUSES: Final = Backoff(4.0, 60.0, 0.0)
 #: Seconds after the last pause in which an address that is not refused is forgiven.
 _FORGIVEN_AFTER_S: Final = 60.0
-#: Addresses that are remembered though nobody of them tries; beyond them the oldest is forgotten.
+#: The most addresses without an attempt that are remembered; then the oldest is dropped.
 _ADDRESSES: Final = 1_024
 #: Attempts of an address that are decided at once, as long as none was refused.
 _AT_ONCE: Final = 16
@@ -46,13 +45,13 @@ class _Attempts:
     def __init__(self) -> None:
         self.refusals = 0
         self.free_at = 0.0
-        #: Sessions of which somebody is being asked.
+        #: Sessions about which a question is open.
         self.asked: set[int] = set()
         #: Those whose turn comes, and until when they wait.
         self.waiting: deque[tuple[Question, float]] = deque()
 
     def may_begin(self, now: float) -> bool:
-        """Whether another may be asked about now."""
+        """Return whether another attempt may be decided now."""
         if self.refusals and now >= self.free_at + _FORGIVEN_AFTER_S:
             self.refusals = 0
         if self.refusals:
@@ -69,7 +68,7 @@ class LogIns:
         self._times: list[tuple[float, str]] = []
 
     def begin(self, host: str, question: Question, now: float) -> bool:
-        """Somebody tries: True if it is to be asked about now, else its turn comes
+        """Note an attempt; return True if it may be decided now, otherwise it waits
         (:meth:`take_ready`)."""
         key = address_key(host)
         attempts = self._addresses.get(key)

@@ -1,15 +1,16 @@
-"""What waits for one peer to read: high and low water, stall, flush and cut.
+"""The output that waits for one peer: high-water and low-water mark, stall, flush and
+disconnection.
 
-Theory of operation.  Bytes are sent directly as long as nothing waits.  What the wire does not take
-is kept, in order, and a writer is started; nothing overtakes what waits.  Above the high water mark
-the peer's deliveries are held back (``BLOCK``) until it has read down to the low one.  If what
-waits then grows past the hard limit all the same, or the peer takes nothing for the stall time, the
-connection is cut: a slow reader costs a known amount of memory and time, and nobody else's.  What
-comes at one go before the broker was told is let through: a large message to a healthy consumer is
-no reason to cut it.
+Theory of operation.  Bytes are sent directly as long as none wait.  Bytes that the wire does not
+accept are kept, in order, and a writer is started; nothing overtakes them.  Above the high-water
+mark, the peer's deliveries are paused (``BLOCK``) until the waiting bytes are down to the low-water
+mark.  If they grow beyond the hard limit nevertheless, or the peer reads nothing for the stall
+time, the connection is closed: so a slow reader costs a known amount of memory and time, and does
+not affect others.  Output that arrives together, before the broker knows about the pause, is
+accepted: a large message is no reason to disconnect a healthy consumer.
 
-A connection that ends has the flush time to read what is left.  One whose sending broke is still
-read from, for as long, because what the peer had said counts.
+A connection that ends has the flush time to send the rest.  If sending failed, it is still read
+from for that time, because the peer's input counts.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ KEPT: Final = 1
 BLOCK: Final = 2
 CUT: Final = 3
 
-#: What follows from bytes that were taken, as bits: deliveries go on; nothing waits any more.
+#: Results of bytes that were accepted, as bits: deliveries resume; nothing waits any more.
 UNBLOCK: Final = 1
 EMPTY: Final = 2
 
@@ -63,10 +64,11 @@ _JOIN_BYTES: Final = 262_144
 
 @final
 class Marks:
-    """What a peer that reads slowly may cost; bytes and seconds.
+    """The limits for a peer that reads slowly, in bytes and seconds.
 
-    ``pause_bytes`` is what may wait of answers before a blocked peer is not read from either: later
-    than deliveries are held back, since a client may push for a while before it reads.
+    ``pause_bytes`` is how many bytes of answers may wait before the server also stops reading from
+    a blocked peer: later than deliveries are paused, because a client may push for a while before
+    it reads.
     """
 
     __slots__ = (
@@ -105,7 +107,7 @@ class _NoWire(Wire):
 
 @final
 class Outbound:
-    """What one connection has to send.
+    """The output of one connection.
 
     Attributes: ``number`` of the session, ``wire``, ``host`` the peer's address, ``state``,
     ``bytes`` that wait, ``blocked`` while deliveries are held back, ``writing`` while a writer is
@@ -130,7 +132,7 @@ class Outbound:
         self.blocked = False
         self.writing = False
         self.reason = ""
-        #: The reader was told to wait; it stands in the line for its next portion.
+        #: The reader was told to wait; it is in the line for its next portion.
         self.waits = False
         self.in_line = False
         #: It sends faster than it may, and is not read from for a while; since when.  Its deadlines
@@ -140,7 +142,7 @@ class Outbound:
         self.excused_until = 0.0
         #: What limits it.
         self.flow: Flow | None = None
-        #: Somebody waits for ``Drained``.
+        #: Whether ``Drained`` is awaited.
         self.awaited = False
         #: What this peer may cost.
         self.marks = marks
@@ -152,7 +154,8 @@ class Outbound:
     # -- giving ---------------------------------------------------------------------------------
 
     def give(self, data: bytes, now: float) -> int:
-        """Have a writer send it, behind what waits; who may send at once has tried that before.
+        """Let a writer send it, after the waiting bytes; the caller has tried to send directly
+        before.
 
         :returns: ``SENT`` when it is dropped, or ``KEPT``, ``BLOCK`` or ``CUT``.
         """
@@ -174,7 +177,7 @@ class Outbound:
         self.bytes += len(data) - taken
         self.tally.sent_bytes += taken
         if self.blocked:
-            # Deliveries are held back, and still it has more to read: answers it asks for.
+            # Deliveries are paused, and still more waits: answers that it has requested.
             if self.bytes <= self.marks.max_bytes:
                 return KEPT
             self.count_as(SLOW_READER)
@@ -191,7 +194,7 @@ class Outbound:
     # -- the writer -----------------------------------------------------------------------------
 
     def piece(self) -> bytes:
-        """What is to be written next, from ``offset`` on; empty when nothing waits."""
+        """Return the next bytes to write, from ``offset`` on; empty when nothing waits."""
         if self.offset < len(self._head):
             return self._head
         pieces = self._pieces
@@ -237,20 +240,20 @@ class Outbound:
     # -- the end --------------------------------------------------------------------------------
 
     def count_as(self, closing: str) -> None:
-        """Note why the connection ends, for the counters; what was noted first counts."""
+        """Note why the connection ends, for the counters; the first reason counts."""
         self._closing = self._closing or closing
 
     def count_end(self, violation: str) -> None:
-        """Count that it is over: closed by its session, if nothing else was noted; *violation* is
-        the rule that its peer broke, empty for none."""
+        """Count the end of the connection: closed by its session, if nothing else was noted;
+        *violation* is the rule that its peer broke, empty for none."""
         count_one(self.tally.closed, self._closing or BY_SERVER)
         if violation:
             count_one(self.tally.violations, violation)
 
     def unsent(self, *, goes_on: bool) -> int:
-        """How many of the bytes that wait have not left for certain.
+        """Return how many of the waiting bytes have certainly not left.
 
-        :param goes_on: what waits is still to be sent, so a writer keeps the piece that it has.
+        :param goes_on: the rest is still to be sent, so a writer keeps its piece.
         """
         lent = self.writing and (goes_on or not self.wire.is_exact)
         return self.bytes - (len(self._head) - self.offset if lent else 0)
@@ -293,7 +296,7 @@ class Outbound:
         return False
 
     def drop(self) -> None:
-        """There is nobody to send to."""
+        """Drop all waiting bytes, because the connection is lost."""
         self._head = b""
         self.offset = 0
         self._pieces = None
@@ -309,7 +312,8 @@ class Outbound:
         return self._flush_by if self.state == LOST else math.inf
 
     def late(self, now: float) -> str:
-        """Why it is over at this time, to be told; empty while it is not, or is over quietly."""
+        """Return why the connection must end at this time, for the log; empty if it need not, or
+        ends silently."""
         if self.state == LOST or now < self._progress_at + self.marks.stall_timeout_s:
             return ""
         self.count_as(STALL)

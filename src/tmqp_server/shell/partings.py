@@ -10,11 +10,11 @@ __all__ = ["part"]
 
 
 def part(hub: Hub, out: Outbound, world: list[WorldEffect], now: float, *, goes_on: bool) -> None:
-    """A connection ends: its session may want what has not left to go to somebody else.
+    """Handle the end of a connection: its session may redirect bytes that have not left.
 
-    A bug in the session is logged, and its connection ends all the same.
+    A bug in the session is logged, and its connection ends nevertheless.
 
-    :param goes_on: what else waits is still to be sent; otherwise it is dropped.
+    :param goes_on: the rest is still to be sent; otherwise it is dropped.
     """
     try:
         out.take_back(hub.take_back(out.number, out.unsent(goes_on=goes_on), now))

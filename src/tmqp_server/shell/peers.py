@@ -1,4 +1,4 @@
-"""The peers of one server: what waits for each of them, and what is for the world."""
+"""The peers of one server: the waiting output of each, and the effects for the world."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _PORTION: Final = 250
 
 @final
 class Pressure:
-    """What waits for peers; complete once :meth:`go_on` has returned True.
+    """The output that waits for peers; complete once :meth:`go_on` has returned True.
 
-    Attributes: ``blocked`` connections, whose deliveries are held back, and ``waiting`` bytes.
+    Attributes: the number of ``blocked`` connections, whose deliveries are paused, and of
+    ``waiting`` bytes.
     """
 
     def __init__(self, outs: list[Outbound]) -> None:
@@ -45,9 +46,9 @@ class Pressure:
 class Peers:
     """An :class:`Outbound` for each connection; ``Connections`` decides about them.
 
-    :param marks: what a peer that reads slowly may cost.
+    :param marks: the limits for a peer that reads slowly.
 
-    Attributes: ``tally``, what is counted, for who watches the server.
+    Attributes: ``tally``, the counters, for metrics.
     """
 
     def __init__(self, marks: Marks) -> None:
@@ -59,7 +60,7 @@ class Peers:
         self._told_due = math.inf  # what the world was last told to wait for
 
     def outbound(self, number: int) -> Outbound | None:
-        """What waits for a session's peer; None when it is over."""
+        """Return the waiting output for a session's peer; None if the session has ended."""
         return self._outs.get(number)
 
     def take_effects(self) -> list[WorldEffect]:
@@ -69,13 +70,13 @@ class Peers:
         return found
 
     def piece(self, number: int) -> bytes:
-        """What is to be written next, from :meth:`offset` on; empty when the writer's work is
-        done."""
+        """Return the next bytes to write, from :meth:`offset` on; empty when the writer has
+        finished."""
         out = self._outs.get(number)
         return b"" if out is None else out.piece()
 
     def offset(self, number: int) -> int:
-        """Where in its piece a session's writer goes on."""
+        """Return where in its piece a session's writer continues."""
         out = self._outs.get(number)
         return 0 if out is None else out.offset
 
@@ -85,7 +86,7 @@ class Peers:
             self._world.append(Drained(out.number))
 
     def pressure(self) -> Pressure:
-        """What waits for all peers, to be added up in portions."""
+        """Return the waiting output for all peers, to be added up in portions."""
         return Pressure(list(self._outs.values()))
 
     def open_by_door(self) -> dict[str, int]:

@@ -1,9 +1,9 @@
-"""How long the turns of the event loop take, and whose work a slow one was.
+"""How long the turns of the event loop take, and which session caused a slow one.
 
-A turn begins when the loop wakes up and ends when it waits again.  Whoever runs the loop reads the
-clock at both, and most turns are only counted.  Within a turn each chunk brings its time along: the
-longest time from one chunk to the next, or to the end, is the work of the session that was served
-in it.  So nothing reads the clock for this, and no chunk costs a call.
+A turn begins when the loop wakes up and ends when it waits again.  The code that runs the loop
+reads the clock at both times, and most turns are only counted.  Within a turn, each chunk has its
+time: the longest time from one chunk to the next, or to the end, is the work of the session of that
+chunk.  So no further reads of the clock and no call for each chunk are needed.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Pulse:
         self.number = self.who = 0
 
     def end(self, now: float) -> SlowTurn | None:
-        """A turn that was not quick is over; what is to be told of it if it was slow."""
+        """Handle the end of a turn that was not quick; return a report if it was slow."""
         took_s = now - self.woke
         self.turns.observe(took_s)
         if took_s <= self.slow_s:
@@ -96,8 +96,8 @@ class Pulse:
         return slow
 
     def busy_s(self, now: float) -> float:
-        """For how many seconds the loop has been busy until now, in a turn; below 0 where nobody
-        measures turns."""
+        """Return for how many seconds the loop has been busy in this turn; below 0 if turns are not
+        measured."""
         if self.woke <= 0.0:
             return -1.0
         return self.turns.total / 1_000_000 + self.quick_s + max(now - self.woke, 0.0)

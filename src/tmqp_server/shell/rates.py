@@ -1,11 +1,10 @@
-"""How much a client, and all clients of an address, may send a second: token buckets.
+"""Limits for what a client, and all clients of an address, may send per second: token buckets.
 
-A bucket holds ``burst_s`` seconds' worth, and may be overdrawn: what has been read counts, and the
-peer is not read from until the debt is paid.  So nothing is refused, and a peer waits in its own
-kernel.
-
-A chunk costs one subtraction: a connection is given bytes for which nothing can be reached (half of
-what is in its buckets, shared with the others of its address), and is looked at when they are used.
+A bucket has tokens for ``burst_s`` seconds, and may be overdrawn: bytes that were read count, and
+the server does not read from the peer until the debt is paid.  So nothing is refused, and the data
+waits in the peer's kernel.  A chunk costs one subtraction: a connection gets an allowance of bytes
+that cannot reach a limit (half of its buckets, shared with the other connections of its address),
+and is checked when the allowance is used up.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ __all__ = [
     "read_networks",
 ]
 
-#: What can make a peer wait, for who watches.
+#: The limits that can make a peer wait, for metrics.
 RATES: Final = (
     "client_messages",
     "client_bytes",
@@ -36,20 +35,20 @@ RATES: Final = (
     "address_connections",
     "log_ins",
 )
-#: Addresses without a connection of which it is remembered what they have used.
+#: The most addresses without a connection whose use is remembered.
 _ADDRESSES: Final = 1_024
 #: A connection that would have to wait longer than so many seconds is refused.
 _LONGEST_WAIT_S: Final = 10.0
 #: No protocol says a message in fewer bytes.
 SMALLEST_MESSAGE: Final = 4
-#: More bytes than anybody is given.
+#: More bytes than any allowance.
 _MUCH: Final = 1 << 40
 #: Bits of an IPv6 address that one subscriber has.
 _IPV6_BITS: Final = 64
 
 
 def address_key(host: str) -> str:
-    """What is counted as one address: of IPv6 the network that one subscriber has, a /64."""
+    """Return what counts as one address: for IPv6, the network of one subscriber, a /64."""
     if ":" not in host:
         return host
     try:
@@ -64,7 +63,7 @@ def address_key(host: str) -> str:
 def read_networks(texts: tuple[str, ...]) -> list[IPv4Network | IPv6Network]:
     """Read addresses and networks.
 
-    :raises ValueError: for what is none.
+    :raises ValueError: if one is invalid.
     """
     return [ip_network(each, strict=False) for each in texts]
 
@@ -132,7 +131,7 @@ class TokenBucket:
         self._at = now
 
     def take(self, count: float, now: float) -> float:
-        """Take so many; returns for how many seconds whoever took them is to wait."""
+        """Take tokens; return for how many seconds the peer must wait."""
         level = min(self.level + (now - self._at) * self._rate, self._most) - count
         self._at = now
         self.level = level
@@ -189,8 +188,8 @@ class Flow:
         self.until = 0.0
 
     def note(self, pushed: int, now: float) -> bool:
-        """So many messages have come in all, and the bytes that were given, and those by which
-        ``left`` is below 0; True if the peer is to wait, until ``until``."""
+        """Note the total number of messages and the used bytes (the allowance, and those by which
+        ``left`` is below 0); return True if the peer must wait, until ``until``."""
         count = max(pushed - self.pushed, 0)
         size = self._given - self.left
         self.pushed = pushed
@@ -209,8 +208,8 @@ class Flow:
         return True
 
     def settle(self, pushed: int, now: float) -> None:
-        """The connection is over; what was not noted of it counts for its address all the same,
-        else who comes again and again would send as much as it likes."""
+        """Handle the end of a connection; its use that was not noted yet counts for its address,
+        because otherwise reconnecting would evade the limit."""
         if self._address is not None:
             self._address.messages(max(pushed - self.pushed, 0), now)
             self._address.bytes(self._given - self.left, now)
@@ -226,7 +225,7 @@ class Flow:
 class Rates:
     """The buckets of one server.
 
-    :param counts: how often each of ``RATES`` made somebody wait.
+    :param counts: how often each of ``RATES`` made a peer wait.
     """
 
     def __init__(self, limits: RateLimits, counts: dict[str, int]) -> None:
@@ -284,7 +283,7 @@ class Arrivals:
         self._addresses: dict[str, TokenBucket] = {}
 
     def limit_to(self, limits: RateLimits) -> None:
-        """Let them come no faster than this from now on; what was used before is forgotten."""
+        """Apply new limits from now on; earlier use is forgotten."""
         self.limits = limits
         self._addresses.clear()
 

@@ -19,7 +19,7 @@ _ADDRESSES: Final = 1_024
 
 @final
 class _Window:
-    """What was refused of one address since ``began_s``."""
+    """The refusals for one address since ``began_s``."""
 
     __slots__ = ("began_s", "lines", "suppressed")
 

@@ -1,44 +1,45 @@
-"""The pace of the storage: batches, lingering, retries, and when a confirm may leave.
+"""The pace of the storage: batches, delays, retries, and when a confirm may be sent.
 
-Theory of operation.  One piece of work is out at a time.  What is gathered while a batch is written
-is the next one: a server under load syncs as often as the disk can, each time for all that came,
-and an idle one writes at once.  Only what nobody waits for (settled messages) waits some
-milliseconds for company.  Reads go the same way, behind the batch that was gathered before them,
-so that a read finds what was written.
+Theory of operation.  The storage does one piece of work at a time.  Messages that arrive while a
+batch is written form the next one: under load, a server syncs as often as the disk can, each time
+for all messages that have arrived, and an idle one writes immediately.  Only settlements, which
+nobody waits for, are delayed by some milliseconds to batch them.  Reads are done after the batch
+that was collected before them, so that a read finds everything written.
 
-*What a batch holds.*  :meth:`Saving.take` hands it out when the store's thread is about to begin,
-not when it is called: what other connections bring in the same round of the event loop belongs to
-it.  Else of 64 producers with one message each every second sync would be for one message.  After a
-batch of one message the next begins at once: its producer is alone, and waits for each answer.
+*What a batch holds.*  :meth:`Saving.take` returns it when the store's thread begins, not when the
+thread is called: so it contains the messages of all connections in the same round of the event
+loop.  Otherwise, with 64 producers of one message each, every second sync would be for one message.
+After a batch of one message, the next one begins immediately, because its producer is alone and
+waits for each answer.
 
-*Company.*  Producers that wait for their answers send again as soon as they have them, and not all
-in one round.  On a slow disk the first few of them would have a sync to themselves, and all others
-wait for two.  So the next batch waits for as many messages as the larger one of the last two had,
-but no longer than for a quarter of the time that the last write took.  Where that is less than
-an event loop's timers can tell, which is so on a quick disk, it waits for nobody.
+*Batching.* Producers that wait for their answers send again as soon as they have them, and not all
+in one round.  On a slow disk, the first few of them would get a sync for themselves, and all others
+would wait for two.  So the next batch waits for as many messages as the larger one of the last two
+had, but at most for a quarter of the time that the last write took.  If that is less than the
+resolution of the event loop's timers, as on a fast disk, it does not wait.
 
-*Haste.*  A message that is settled before it is written need not be written, nor its producer wait
-for that if it has said so (``done_confirms``).  Where a queue's messages were settled before they
-were safe, the next one is given a moment, the shortest that a timer knows.  If it is not settled
-then, it is written, and the next one is written at once.  While others come and go the batch waits
-on, but no longer than what nobody waits for.
+*Haste.*  A message that is settled before it is written need not be written, and its producer need
+not wait for the disk if it has requested that (``done_confirms``).  If a queue's messages were
+settled before they were on disk, the next one waits for the shortest time of a timer.  If it is not
+settled by then, it is written, and the next one is written immediately.  While such messages arrive
+and are settled, the batch continues to wait, but no longer than settlements do.
 
-*Confirms.*  Only the successful end of a batch makes the answer that confirms its messages, and
-only for the very batch that was handed out.
+*Confirms.*  Only the successful end of a batch confirms its messages, and only those of the batch
+that was taken.
 
-*Failure.*  When a write fails, its messages are refused to their producers, the broker is told that
-the storage fails, and what is owed to the store is tried again after a pause that doubles up to a
-second.  When nothing is owed any more, the next message is the trial: the broker is told to take
-messages again, and hears at once if that was too early.  Only a batch that brings messages proves
-that the storage saves again: there may be room for all else.  A failed read refuses the readers,
-who can ask again, keeps the broker's own questions, and pauses likewise.
+*Failure.*  When a write fails, its messages are refused, the broker is notified that the storage
+fails, and everything else that must be written is retried after a pause that doubles up to a
+second.  When nothing is left to write, the next message is the test: the broker accepts messages
+again, and is notified immediately if that was too early.  Only a batch with messages proves that
+the storage works again, because there may be room for everything else.  After a failed read, the
+readers are refused and can retry, the broker's own reads are kept, and the same pause follows.
 
-*A store that waits.*  The log of a group may take its time, and the batch that is out is neither
-written nor refused meanwhile.  After ``patience_s`` the broker is told that the storage fails, so
-that no more messages come to wait; the end of that batch, or of one after it, tells the opposite.
+*A store that waits.*  The log of a group may take long, and meanwhile the current batch is neither
+written nor refused.  After ``patience_s``, the broker is notified that the storage fails, so that
+no more messages wait; the end of that batch, or of a later one, reverses this.
 
-*The end.*  After :meth:`Saving.stop` the work that is out comes to its end; :meth:`Saving.finish`
-writes the last batch and has the store closed: cleanly only if that batch was written.
+*The end.*  After :meth:`Saving.stop` the current work is finished; :meth:`Saving.finish` writes the
+last batch and closes the store: cleanly only if that batch was written.
 """
 
 from __future__ import annotations
@@ -96,14 +97,14 @@ CLOSED: Final = 9
 #: Pauses after failed writes, and after a failed read, in seconds.
 _PAUSES: Final = Backoff(0.05, 1.0, 0.0)
 _READ_PAUSE_S: Final = 1.0
-#: How long what nobody waits for is held back, and messages for others at most, in seconds.
+#: How long settlements are delayed, and messages for batching at most, in seconds.
 _LINGER_S: Final = 0.005
 #: Messages wait for others if they may do so for this long, in seconds: timers are no finer.
 _LEAST_LINGER_S: Final = 0.001
-#: Questions are answered together until so much may have been read; and what others count as.
+#: Reads are answered together up to this number of bytes; and what other questions count as.
 _READ_AT_ONCE_BYTES: Final = 1 << 20
 _QUESTION_BYTES: Final = 1 << 16
-#: Messages whose fate is told in one step of the broker, or little more.
+#: The messages whose results are passed to the broker in one step, approximately.
 _ANSWERS_PER_STEP: Final = 1_000
 
 
@@ -111,15 +112,14 @@ _ANSWERS_PER_STEP: Final = 1_000
 class Saving:
     """Paces one store.
 
-    :param journal: gathers what is to be written.
-    :param world: gets what is to be done.
-    :param answers: gets what the broker is to be told, in order.
-
+    :param journal: collects what must be written.
+    :param world: gets the effects.
+    :param answers: gets the commands for the broker, in order.
     :param tally: counts the batches.
 
     Attributes: ``state``, and ``failing``, why messages cannot be saved, empty while they can;
-    ``first_s``, since when the journal has something, below 0 while that is not known;
-    ``patience_s``, how long a batch may be out before that counts as a failure.
+    ``first_s``, since when the journal is not empty, below 0 if unknown; ``patience_s``, how long a
+    batch may be out before that counts as a failure.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Saving:
         self._asked: list[StorageQuestion] = []
         self._reads: deque[StorageQuestion] = deque()
         self._writing: Writing | None = None
-        #: Messages that the last batch brought.
+        #: The number of messages of the last batch.
         self._last_count = 0
         #: How many waited for the batch that is out, the last one, and the one before that.
         self._company = 0
@@ -165,18 +165,18 @@ class Saving:
     # -- what is wanted -------------------------------------------------------------------------
 
     def ask(self, question: StorageQuestion) -> None:
-        """The broker wants something from the store."""
+        """Add a question of the broker to the store."""
         self._asked.append(question)
 
     @property
     def wants(self) -> bool:
-        """Whether there is something to begin with: then :meth:`wake`."""
+        """Return whether there is work to begin: then call :meth:`wake`."""
         if self.state == IDLE:
             return bool(self._asked) or bool(self._reads) or not self._journal.is_empty
         return self.state == LINGERING and self._is_urgent() and not self._linger_s()
 
     def wake(self, now: float) -> None:
-        """Begin, if nothing is out and nothing has to be waited for."""
+        """Begin, if the store is idle and there is nothing to wait for."""
         if self.wants:
             self._begin(now)
 
@@ -202,7 +202,7 @@ class Saving:
         return linger_s if linger_s >= _LEAST_LINGER_S else 0.0
 
     def _begin(self, now: float) -> None:
-        """Take what is there, unless it can wait for company."""
+        """Begin with the collected messages, unless they should wait for others."""
         if self.state != LINGERING:
             linger_s = self._linger_s() if self._is_urgent() else _LINGER_S
             if linger_s:
@@ -228,7 +228,8 @@ class Saving:
         self._due = due
 
     def take(self) -> Writing:
-        """The batch that is to be written, with all that came until now: the store begins."""
+        """Return the batch to write, with everything that has arrived until now; called when the
+        store begins."""
         assert self.state in (WRITING, FINISHING), "a batch is to be written"
         assert self._writing is None, "it is taken once"
         self._company = self._journal.waiting
@@ -237,7 +238,8 @@ class Saving:
         return writing
 
     def _read_on(self, now: float) -> None:
-        """Read what was asked before the last batch was taken; then pause, or begin again."""
+        """Do the reads that were requested before the last batch was taken; then pause, or begin
+        again."""
         if not self._reads:
             self._rest(now)
             return
@@ -262,12 +264,14 @@ class Saving:
         elif pause_s:
             self._enter(PAUSED, now + pause_s)
         else:
-            self._enter(IDLE)  # what came meanwhile begins when the broker has heard the answers
+            self._enter(
+                IDLE
+            )  # work that arrived meanwhile begins after the broker has got the answers
 
     # -- what came of it ------------------------------------------------------------------------
 
     def written(self, error: Exception | None, now: float) -> None:
-        """The batch that was handed out is safe, or not."""
+        """Handle the result of the batch that was taken."""
         writing = self._writing
         assert writing is not None, "only what was handed out is written"
         self._writing = None
@@ -324,7 +328,7 @@ class Saving:
         return f"{type(error).__name__}: {error}"
 
     def caught_up(self, error: Exception | None, now: float) -> None:
-        """The store has tidied up; the batch is saved, whatever came of that."""
+        """Handle the end of the store's deferred work; the batch is saved, even if that failed."""
         assert self.state == CATCHING_UP, "nothing else tidies up"
         if error is not None:
             reason = self._reason(error)
@@ -395,7 +399,7 @@ class Saving:
             self._enter(STOPPED)
 
     def finish(self, notes: Iterable[tuple[int, int, int, int]]) -> None:
-        """Write what is left, with the broker's notes, and have the store closed."""
+        """Write the rest, with the broker's notes, and close the store."""
         assert self.state == STOPPED, "nothing is out at the end"
         self._journal.notes(notes)
         self._enter(FINISHING)

@@ -44,7 +44,7 @@ class SlowConsumers:
         self._since[number] = (now, False)
 
     def look(self, out: Outbound, now: float) -> None:
-        """A session that is behind is looked at, as it is once a second."""
+        """Check a session that is behind; called once a second."""
         since = self._since.get(out.number)
         if since is None or since[1] or now - since[0] < SLOW_S:
             return

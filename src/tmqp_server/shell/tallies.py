@@ -62,7 +62,7 @@ def count_one(counts: dict[str, int], key: str, count: int = 1) -> None:
 
 @final
 class DoorTally:
-    """What is counted of the connections of one door."""
+    """The counters of the connections of one door."""
 
     __slots__ = (
         "admitted",
@@ -78,7 +78,7 @@ class DoorTally:
         self.opened = 0
         #: By the reason.
         self.closed: dict[str, int] = {}
-        #: Log-ins that were let in and refused by who decides; none where nobody does.
+        #: Accepted and refused log-ins; zero if access is not checked.
         self.admitted = 0
         self.denied = 0
         self.received_bytes = 0
@@ -94,8 +94,8 @@ class ShellTally:
     Attributes: ``doors`` by name; ``refused`` connections and TLS ``handshakes``, by reason and by
     result; ``lag`` of the event loop; of the storage: ``write`` of a batch, ``read`` of questions,
     ``batch``, how many messages it brought, ``failures``, and ``confirm``, from the first message
-    of a batch to the batch's answer, weighted by its messages; ``waits``, how often a rate made
-    somebody wait, by the rate.
+    of a batch to the batch's answer, weighted by its messages; ``waits``, how often a rate made a
+    peer wait, by the rate.
     """
 
     __slots__ = (
@@ -133,7 +133,7 @@ class ShellTally:
 
 @final
 class ProcessFacts:
-    """What the operating system says; None where it cannot say it, or there is no such thing.
+    """Facts from the operating system; None if it does not report one.
 
     ``storage_bytes`` is the size of the data directory, ``free_bytes`` what is free on its disk.
     """

@@ -1,7 +1,7 @@
-"""When each session is to be looked at next: one heap for all of them.
+"""The deadlines of all sessions, in one heap.
 
-A session's deadline moves with every byte it receives, nearly always to a later time.  So an entry
-is looked at again only when it comes up, or when the deadline came nearer.
+A session's deadline moves with every byte that it receives, nearly always to a later time.  So an
+entry is checked again only when it is due, or when the deadline becomes nearer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Timers:
         self._due[number] = due
         heapq.heappush(self._heap, (due, number))
         if len(self._heap) > 2 * len(self._due) + _SPARE:
-            # Those of sessions that are gone would stay until they are due.
+            # Entries of ended sessions would stay until they are due.
             self._heap = [(at, each) for each, at in self._due.items()]
             heapq.heapify(self._heap)
 

@@ -1,12 +1,12 @@
 """One turn of the server: bytes or answers in, bytes and world effects out.
 
-Theory of operation.  ``Turn`` is the connections (``connections.py``) and everything that is no
-bytes.  Whatever is for the world joins one ordered list of world effects
-(:meth:`Connections.take_effects`), and the answers come back as further calls.
+Theory of operation.  ``Turn`` has the connections (``connections.py``) and everything else that is
+not bytes.  All effects for the world go into one ordered list (:meth:`Connections.take_effects`),
+and the answers come back as further calls.
 
-*Time.*  All deadlines of sessions stand in one heap.  ``Wake`` says that something is due earlier
-than what :meth:`Turn.next_deadline` last said.  A fault at a deadline of the broker belongs to
-nobody: it is logged, and tried again later.
+*Time.*  All deadlines of sessions are in one heap.  ``Wake`` means that something is due earlier
+than :meth:`Turn.next_deadline` last returned.  A fault at a deadline of the broker belongs to no
+session: it is logged, and the work is retried later.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class Turn(Connections):
     """Runs one hub; see the module.
 
     :param hub: broker and door sessions.
-    :param marks: what a peer that reads slowly may cost.
-    :param journal: gathers what is to be saved; None where nothing is.
-    :param settings: bounds of the calls to code outside.
+    :param marks: the limits for a peer that reads slowly.
+    :param journal: collects the next batch for the store; None without a store.
+    :param settings: limits for the calls to code outside.
     :param masters: the connections to other servers.
-    :param connect_timeout_s: seconds to connect to one of them in.
+    :param connect_timeout_s: the timeout for connecting to one of them.
 
-    Attributes to read: ``saving``, None where nothing is kept; ``links``; ``draining``, the
-    server's way out; ``calls`` to other programs, and ``router_failures``, for who watches.
+    Attributes to read: ``saving``, None without a store; ``links``; ``draining``; ``calls`` to
+    other programs, and ``router_failures``, for metrics.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Turn(Connections):
             self.wake(max(due, self._broker_not_before))
 
     def _attend(self, now: float) -> None:
-        """See to what is no bytes, until nothing follows from it."""
+        """Handle everything that is not bytes, until nothing follows from it."""
         hub = self.hub
         saving = self.saving
         while True:
@@ -137,13 +137,14 @@ class Turn(Connections):
                 break
             self._write_out(now)
         if saving is not None:
-            saving.wake(now)  # last, so that a batch holds all that was said before it was taken
+            saving.wake(now)  # last, so that a batch has everything that has arrived
             self.wake(saving.due())
         self.wake(self.calls.due())
         self._look_at_links(now)
 
     def _answer(self, command: Command, now: float) -> None:
-        """The storage answers; an answer that fails (a bug) is logged, and the rest goes on."""
+        """Pass on the storage's answers; one that raises (a bug) is logged, and the others are
+        still handled."""
         try:
             self.hub.perform(command, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
@@ -192,9 +193,9 @@ class Turn(Connections):
     # -- the end ---------------------------------------------------------------------------------
 
     def drain(self, stops: bool, now: float) -> None:
-        """Take no more, wait for what is unacknowledged, and let clients hear the end.
+        """Accept nothing more, wait for acknowledgements, and disconnect the clients.
 
-        :param stops: the process is to end then (``DrainEnded``).
+        :param stops: end the process afterwards (``DrainEnded``).
         """
         self._begin_draining(stops, now)
         self._turn(now)
@@ -237,7 +238,7 @@ class Turn(Connections):
             self._world.append(Log(ERROR, "a delivery cannot be encoded", 0, fault.error))
 
     def perform(self, commands: Iterable[Command], now: float) -> None:
-        """Carry out what no session asked: what another server said, or how it is."""
+        """Carry out a command that comes from no session: from another server, or about it."""
         for command in commands:
             try:
                 self.hub.perform(command, now)
@@ -247,7 +248,7 @@ class Turn(Connections):
         self._turn(now)
 
     def set_router_enabled(self, name: str, enabled: bool, now: float) -> bool:
-        """Let a router work, or not; False when there is none of that name."""
+        """Enable or disable a router; return False if there is none of that name."""
         found = self.hub.set_router_enabled(name, enabled, now)
         self._turn(now)
         return found
@@ -255,7 +256,7 @@ class Turn(Connections):
     # -- calls and event handlers ----------------------------------------------------------------
 
     def answered(self, call: Call, status: int, body: bytes, now: float) -> None:
-        """An HTTP call has come to its end, with a status of its own or the one of a gateway."""
+        """Handle the end of an HTTP call, with its own status or that of a gateway."""
         if self.calls.answered(call, status, now):
             self._tell_answer(HttpAnswered(call.call.ticket, status, body), now)
         self._turn(now)
@@ -289,7 +290,7 @@ class Turn(Connections):
         self._turn(now)
 
     def link_failed(self, dial: Dial, problem: str, now: float) -> None:
-        """There is none, or none any more, and why."""
+        """Handle a failed or lost connection to a master."""
         self._hear(self.links.failed(dial, problem, now), now)
 
     def link_read(self, dial: Dial, data: bytes, now: float) -> None:
@@ -306,14 +307,14 @@ class Turn(Connections):
         self.perform([each for each in commands if relay is None or relay.heed(each)], now)
 
     def close_all(self, reason: str, now: float) -> None:
-        """Say goodbye to everybody: clients, those to come as well, and other servers."""
+        """Close all connections to clients and other servers, and refuse new ones."""
         super().close_all(reason, now)
         self._hear(self.links.close(now), now)
 
     # -- the storage -----------------------------------------------------------------------------
 
     def take_batch(self) -> Writing:
-        """The store can begin with the batch that is to be written: this is what it holds."""
+        """Return the contents of the next batch; called when the store can begin to write it."""
         assert self.saving is not None, "only what is kept is written"
         return self.saving.take()
 
@@ -330,13 +331,13 @@ class Turn(Connections):
         self._saved(now)
 
     def caught_up(self, error: Exception | None, now: float) -> None:
-        """The store has done what it had left for later, or failed to."""
+        """Handle the end of the store's deferred work, or its failure."""
         assert self.saving is not None, "nothing else tidies up"
         self.saving.caught_up(error, now)
         self._saved(now)
 
     def finish(self, now: float) -> None:
-        """No session is left: write what is left and close the store."""
+        """Write the rest and close the store; called when no session is left."""
         if self.saving is not None:
             self.saving.stop()
             self._saved(now)

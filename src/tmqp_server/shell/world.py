@@ -1,8 +1,7 @@
-"""World effects: what the shell decided and only somebody with sockets or threads can do.
+"""World effects: decisions of the shell that need sockets or threads.
 
-The shell appends them to one list, in the order in which they came to be.  Whoever drives it
-carries each out exactly once and reports the result by a call of
-:class:`~tmqp_server.shell.turn.Turn`.
+The shell appends them to one list, in order.  The code that drives it carries out each one exactly
+once and reports the result by a call of :class:`~tmqp_server.shell.turn.Turn`.
 """
 
 from __future__ import annotations
@@ -58,32 +57,30 @@ INTERNAL_ERROR: Final = "an internal error"
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Wire:
-    """One connection as the shell sees it; ``peer`` is where it comes from, if that is known.
-
-    ``is_exact`` says that what it took is told at once: then what has not left is known when it
-    breaks.
+    """One connection as the shell sees it; ``peer`` is its address, if known.  ``is_exact`` says
+    that it reports accepted bytes immediately: then the unsent bytes are known when it breaks.
     """
 
     peer: str = ""
     is_exact: bool = False
 
     def send(self, data: bytes) -> int:
-        """Send what can be sent without waiting; must not call the shell.
+        """Send as much as possible without waiting; must not call the shell.
 
-        :returns: how many bytes were taken, 0 for none.
-        :raises OSError: when the connection is broken.
+        :returns: how many bytes were accepted.
+        :raises OSError: if the connection is broken.
         """
         raise NotImplementedError
 
 
 def why_broken(error: OSError) -> str:
-    """Why a connection is broken, in words: a system error may bring some, or only its name."""
+    """Return why a connection is broken, as text: that of the system error, or its name."""
     return error.strerror or str(error) or type(error).__name__
 
 
 @final
 class StartWriting:
-    """Bytes wait for a session: send :meth:`Turn.piece` after piece until there is none."""
+    """Bytes wait for a session: send each :meth:`Turn.piece` until there is none."""
 
     __slots__ = ("session",)
 
@@ -93,7 +90,7 @@ class StartWriting:
 
 @final
 class Resume:
-    """Read again from a session that was told to wait."""
+    """Resume reading from a session that was told to wait."""
 
     __slots__ = ("session",)
 
@@ -103,9 +100,8 @@ class Resume:
 
 @final
 class Secure:
-    """Change a session's connection to TLS, with this side as the server; :meth:`Turn.secured`
-    hears when that is done, :meth:`Turn.broken` that it failed.  What waits to be sent is sent
-    encrypted."""
+    """Change a session's connection to TLS, with this side as the server; call :meth:`Turn.secured`
+    when that is done, or :meth:`Turn.broken` if it failed.  Waiting bytes are sent encrypted."""
 
     __slots__ = ("session",)
 
@@ -171,7 +167,7 @@ class Call:
 
 @final
 class Tell:
-    """Tell a channel's event handler; :meth:`Turn.told` hears how it went."""
+    """Call a channel's event handler; report the end with :meth:`Turn.told`."""
 
     __slots__ = ("notification",)
 
@@ -181,7 +177,7 @@ class Tell:
 
 @final
 class Abandon:
-    """Nobody waits for this any more: end the work on it.  It still reports its end."""
+    """Abandon work that is no longer awaited.  It still reports its end."""
 
     __slots__ = ("work",)
 
@@ -191,10 +187,9 @@ class Abandon:
 
 @final
 class WriteBatch:
-    """Have the store write the batch that :meth:`Turn.take_batch` gives when it can begin;
-    :meth:`Turn.written` hears how it went.
-
-    ``at_once`` says that it need not wait for what else comes in this round.
+    """Let the store write the batch that :meth:`Turn.take_batch` returns when the store can begin;
+    report the result with :meth:`Turn.written`.  ``at_once``: it need not wait for the rest of this
+    round.
     """
 
     __slots__ = ("at_once",)
@@ -215,7 +210,7 @@ class ReadBatch:
 
 @final
 class CatchUp:
-    """Have the store do what it left for later; :meth:`Turn.caught_up` hears how it went."""
+    """Let the store do its deferred work; report the result with :meth:`Turn.caught_up`."""
 
     __slots__ = ()
 
@@ -232,10 +227,9 @@ class CloseStore:
 
 @final
 class Dial:
-    """Connect to a master, the one of this number; it stands for this connection to its end.
-
-    :meth:`Turn.link_dialled` hears of the connection, :meth:`Turn.link_read` of what comes,
-    :meth:`Turn.link_failed` that there is none, or none any more.
+    """Connect to the master with this number; the object identifies this connection until its end.
+    Report the connection with :meth:`Turn.link_dialled`, received bytes with
+    :meth:`Turn.link_read`, and a failure or the end with :meth:`Turn.link_failed`.
     """
 
     __slots__ = ("link",)
@@ -246,7 +240,7 @@ class Dial:
 
 @final
 class LinkOutput:
-    """Bytes wait for a master: send piece after piece (:meth:`Links.piece`) until there is none."""
+    """Bytes wait for a master: send each :meth:`Links.piece` until there is none."""
 
     __slots__ = ("dial",)
 
@@ -266,7 +260,7 @@ class HangUp:
 
 @final
 class StopListening:
-    """Accept no more connections, but for those of operators."""
+    """Accept no more connections, except from operators."""
 
     __slots__ = ()
 
@@ -283,8 +277,8 @@ class DrainEnded:
 
 @final
 class Log:
-    """A line for the log.  ``session`` is whose, 0 for nobody's; ``error`` brings its traceback;
-    ``topic`` is the logger's name behind ``tmqp_server.``."""
+    """A line for the log.  ``session`` is the session that it is about, 0 for none; ``error`` adds
+    a traceback; ``topic`` is the logger's name after ``tmqp_server.``."""
 
     __slots__ = ("error", "level", "session", "text", "topic")
 

@@ -1,4 +1,4 @@
-"""What keeps messages and topology through a restart: the port, the record format, the adapters."""
+"""Stores for messages and topology: the port, the record format, the adapters."""
 
 from __future__ import annotations
 

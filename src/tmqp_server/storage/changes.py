@@ -1,7 +1,7 @@
-"""Changes of topology as bytes: the part of a logged write that no block can hold.
+"""Changes of topology as bytes: the part of a logged write that is not in blocks.
 
-Each change is its kind (u8), three zero bytes, the size of what follows (u32), and its fields in
-the order of its record: numbers as 8 bytes, flags as one, texts (UTF-8) and bytes behind their size
+Each change is its kind (u8), three zero bytes, the size of the rest (u32), and its fields in the
+order of its record: numbers as 8 bytes, flags as one, texts (UTF-8) and bytes after their size
 (u32).  All numbers are little endian.
 """
 

@@ -1,8 +1,8 @@
-"""Messages as the store keeps them, and back: times, counts, flags, and what their doors keep.
+"""Conversion of messages to their stored form and back: times, counts, flags, and the door's body.
 
-What a door keeps is the dear part, and depends on nothing that becomes of a message.  So it may be
-made some messages later (``_bare_form``): what is settled before that, as a message is that feeds
-have passed on in one step, costs nothing.
+The door's body is the expensive part, and does not depend on what happens to the message.  So it
+may be made some messages later (``_bare_form``): a message that is settled before that, like one
+that feeds have copied in one step, costs nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The portions of a journal's batch: what a commit brings, and what stood before or behind it.
+"""The portions of a journal's batch: the messages of a commit, and those before or after it.
 
-They are made into messages when they are written, by the store's own thread.
+The store's own thread converts them to messages when it writes them.
 """
 
 from __future__ import annotations

@@ -1,29 +1,31 @@
-"""The journal: what the engine wants kept, gathered into the next batch for the store.
+"""The journal: collects everything that the engine wants stored into the next batch for the store.
 
-Theory of operation.  Effects come in the order in which the engine made them; each becomes a part
-of the batch being gathered.  ``take`` hands that batch out and begins the next; ``finished``
-tells how it went.  There is one batch out at a time, so what arrives while it is written is the
-next one: many messages share one sync, and nobody waits for more to come.
+Theory of operation.  Effects arrive in the order in which the engine made them; each becomes a part
+of the batch that is being collected.  ``take`` returns that batch and begins the next; ``finished``
+reports the result.  One batch is written at a time, so effects that arrive meanwhile are in the
+next one: many messages share one sync, and none waits for others to arrive.
 
-Every ``Append`` and every topology effect has a ticket, and tickets follow one another, so that one
-answer serves a batch.  When a batch fails, its messages are void: their producers are told.  All
-else (changes, settled messages, notes) is owed to the store and goes first into the next batch;
-but for the settling of older copies by a newer one, what a client's batch settles, and the mark of
-a commit, which are void with the messages they belong to.
+Every ``Append`` and every topology effect has a ticket, and tickets are consecutive, so that one
+answer serves a batch.  If a batch fails, its messages are void: their producers are notified.
+Everything else (changes, settled messages, notes) must still be written and is the first part of
+the next batch; except the settlement of older copies by a newer one, the settlements of a client's
+batch, and the mark of a commit, which are void with the messages that they belong to.
 
-A commit is one effect and so stands in one batch, whole.  Its messages are not made here but when
-they are written, by the store's own thread; behind them stands what is appended to their queues
-from then on.
+A commit is one effect and so part of one batch, as a whole.  The store's own thread creates its
+messages when it writes them; messages that are appended to their queues from then on are after
+them.
 
-What a transaction puts aside before its commit goes the same way, in the order in which the engine
-says so: it is there before the commit that names it, and gone after whatever drops it.
+The bodies that a transaction stages before its commit are written in the same way, in the engine's
+order: they exist before the commit that names them, and are deleted after the effect that drops
+them.
 
 A message that is appended and settled within one batch is not written, unless its queue retains
-what is settled; nor is it made what its door keeps of it, if it is settled at once (``forms``).
-If its producer need not wait for the storage then (``done_confirms``), nobody does.  Queues whose
-messages were settled before they were safe are *hasty*: the next ones may never have to be written.
+settled messages; its door's body is not even made if it is settled immediately (``forms``).  If its
+producer need not wait for the storage then (``done_confirms``), it does not wait.  Queues whose
+messages were settled before they were saved are *hasty*: the next ones may never have to be
+written.
 
-It is pure.  What a message looks like on disk is its door's business (``BodyCodec``).
+It does no I/O. The door decides about the stored form of its messages (``BodyCodec``).
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""The port between a server and a replicated log: what may be asked of it, and what it answers.
+"""The port between a server and a replicated log: the requests, and their answers.
 
-Theory of operation.  A log is one linearizable object that several servers share.  It holds
-*entries*, which have the numbers 1, 2, 3, ... without a gap, and one *leader key*: who may append.
+Theory of operation.  A log is one linearizable object that several servers share.  It has
+*entries*, numbered 1, 2, 3, ... without a gap, and one *leader key*, which says who may append.
 The key changes only by a claim, and each claim has an *epoch*, a number higher than that of all
-claims before it.  An append names the epoch it belongs to, and the log carries it out only while
-that epoch's claim stands, in one step with that test.  So whoever has been replaced cannot append
-any more, whatever it believes and whatever its clock shows: there is never more than one writer.
+earlier claims.  An append names its epoch, and the log carries it out only while that epoch's claim
+is valid, in one step with that check.  So a server that has been replaced cannot append any more,
+whatever it believes and whatever its clock shows: there is never more than one writer.
 
-*Answers get lost.*  A request is one attempt.  If the log does not answer, the request may have
-been carried out, may be carried out later, or never, and may even be carried out twice.  So every
-request is such that asking it again does no harm: a repeated append finds its own bytes under its
-number, a repeated claim finds its own token in the leader key.  What makes one outcome of several
-attempts is decided in ``tmqp_server.replication``.
+*Lost answers.* A request is one attempt.  If the log does not answer, the request may have been
+carried out, may be carried out later, or never, and may even be carried out twice.  So every
+request can be repeated safely: a repeated append finds its own bytes under its number, a repeated
+claim finds its own token in the leader key.  ``tmqp_server.replication`` turns several attempts
+into one definite result.
 
-*Leases.*  A claim ends by itself when its holder has not kept it for its lease.  That is only for
-fail-over: no guarantee depends on a clock.
+*Leases.* A claim ends automatically when its holder has not renewed it for its lease.  That is only
+for fail-over: no guarantee depends on a clock.
 
-An adapter (:class:`SharedLog`) blocks.  Several threads may use it at a time.
+An adapter (:class:`SharedLog`) blocks.  Several threads may use it at the same time.
 """
 
 from __future__ import annotations

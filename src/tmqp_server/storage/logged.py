@@ -1,14 +1,14 @@
-"""A write as it is in a replicated log: version 2 of the format of writes, encoded and read again.
+"""A write in a replicated log: encodes and decodes version 2 of the format of writes.
 
-Theory of operation.  Whatever changes a replicated store goes through the log first, so a logged
-write has all that a :class:`StoreBatch` can have, with three differences.  Portions are messages
-already.  Transient messages, which a server keeps on its disk only to save memory, are left out;
-their sequences are noted as *used*, for sequences are never given twice.  Bodies that are put aside
-for a transaction are left out, because a transaction ends with its server.
+Theory of operation.  Every change of a replicated store goes through the log first, so a logged
+write can have everything that a :class:`StoreBatch` has, with three differences.  Portions are
+already messages.  Transient messages, which a server has on disk only to save memory, are left out;
+their sequences are noted as *used*, because sequences are never reused.  Bodies that are staged for
+a transaction are left out, because a transaction ends with its server.
 
-The log takes entries of at most 1 MiB, so a write is one entry or several *parts*, one after
-another.  It counts when its last part is there.  A server that ends between two parts leaves a
-write without an end; the next leader's ``BEGIN`` entry follows it, and readers drop it.
+The log accepts entries of at most 1 MiB, so a write is one entry or several consecutive *parts*. It
+is valid when the log has its last part.  A server that ends between two parts leaves an incomplete
+write; the next leader's ``BEGIN`` entry follows it, and readers drop it.
 
 All numbers are little endian::
 
@@ -26,9 +26,8 @@ All numbers are little endian::
     44 u32 parts                               u16 attempts, u16 put backs, u32 0
     48 its part of the write                 for each used sequence: u64 key, u64 sequence
 
-A ``begin`` entry, in the place of a write, has JSON: the ``node``, its ``address``, and the id of
-the ``store``.  An ``end`` entry has nothing: its leader stopped in order, and all is settled that
-was.
+A ``begin`` entry has JSON instead of a write: the ``node``, its ``address``, and the id of the
+``store``.  An ``end`` entry is empty: its leader stopped cleanly, and the log has all settlements.
 """
 
 from __future__ import annotations

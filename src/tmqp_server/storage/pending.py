@@ -1,9 +1,9 @@
-"""What stands in the log of recent writes and not yet in the database, as one batch.
+"""The writes in the log of recent writes that are not yet in the database, merged into one batch.
 
-Theory of operation.  Writes are added in order, and what remains of them all is kept: a message
-that is settled here was never there, unless its queue retains what is settled.  So a message that
-is consumed within some seconds never costs more than its place in the log.  The last sequence of
-each queue is kept all the same, for sequences are never used twice.
+Theory of operation.  Writes are added in order, and only their combined result is kept: a message
+that is settled here is dropped, unless its queue retains settled messages.  So a message that is
+consumed within some seconds never costs more than its place in the log.  The last sequence of each
+queue is kept nevertheless, because sequences are never reused.
 """
 
 from __future__ import annotations

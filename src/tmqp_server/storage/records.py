@@ -1,7 +1,7 @@
-"""Blocks as the server stores them: runs written, damage found.
+"""Blocks as the server stores them: writes runs, and detects damage.
 
-The format, and how it is read and written, stand in :mod:`tmqp.blocks` and
-:mod:`tmqp.block_writing`.  What is damaged here is a :class:`DamageError`, as the port has it.
+:mod:`tmqp.blocks` and :mod:`tmqp.block_writing` have the format, and read and write it.  Damage is
+a :class:`DamageError` here, as the port defines it.
 """
 
 from __future__ import annotations

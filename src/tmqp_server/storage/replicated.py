@@ -1,13 +1,14 @@
-"""What a replicated store does with its log, whatever it keeps messages in.
+"""The use of the log by a replicated store, independent of where it keeps messages.
 
-Theory of operation.  A follower takes what others have written (:meth:`ReplicatedWrites.take`); a
+Theory of operation.  A follower applies the writes of others (:meth:`ReplicatedWrites.take`); a
 leader writes (:meth:`prepare`, then each entry is appended, then :meth:`commit`).  Nothing of a
-batch is kept here before its last entry is in the log, and everything is from then on: so a batch
-that cannot be kept locally behind that point is no failed write but the end of this server's life.
+batch is kept here before its last entry is in the log, and everything is from then on: so if a
+batch cannot be kept locally after that point, it is not a failed write but the end of this server's
+role.
 
-All changes come in the order of the log, with the time that the leader wrote them, and from the
-same bytes.  So all stores of a group have the same at the same number, but for transient messages,
-which only their leader has.
+All changes come in the order of the log, with the time at which the leader wrote them, and from the
+same bytes.  So all stores of a group are the same at the same number, except for transient
+messages, which only their leader has.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""``StoredRun``: messages of one queue to be kept, alike in all but what they say.
+"""``StoredRun``: messages of one queue to be stored, which differ only in id, payload and some
+headers.
 
-Theory of operation.  What a producer pushes in a row comes as one piece, is kept as one piece, and
-is nearly always settled as one, by a consumer that answers in the same order: so no object is made
-for a message, and what is settled is noted as "all before this one", with a set beside it for those
-that were settled out of turn.
+Theory of operation.  Consecutive messages of a producer arrive together, are stored together, and
+are nearly always settled together, by a consumer that acknowledges in the same order: so no object
+is created for a message, and settlements are recorded as "all before this one", with a set for
+those that were settled out of order.
 """
 
 from __future__ import annotations

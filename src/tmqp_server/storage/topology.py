@@ -1,7 +1,7 @@
-"""The form in which channels, queues and routers are kept: JSON with a version.
+"""The stored form of channels, queues and routers: JSON with a version.
 
-A reader passes over names it does not know and takes the default for names that are missing, so
-that a newer server's store can be read by an older one as far as it goes, and the other way round.
+A reader ignores unknown names and uses the default for missing names, so that an older server can
+read a newer server's store as far as possible, and vice versa.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A write as it stands in the log of recent writes: how it is encoded, and found again.
+"""A write in the log of recent writes: encodes writes, and finds them again.
 
-Theory of operation.  The log is a row of *writes*, each on a boundary of ``ALIGNMENT`` bytes.  A
-write is a head, a block (``records``) for the new messages of each queue, then what is settled and
-what was noted.  All numbers are little endian.
+Theory of operation.  The log is a sequence of *writes*, each on a boundary of ``ALIGNMENT`` bytes.
+A write is a head, a block (``records``) for the new messages of each queue, then what is settled
+and what was noted.  All numbers are little endian.
 
 ::
 
@@ -23,13 +23,13 @@ what was noted.  All numbers are little endian.
 The checksum is that of the head (but for itself), of the heads of the blocks, which have checksums
 of all the rest of them, and of what follows the blocks.
 
-Writes have rising numbers without a gap.  Each time that the log is begun anew it is another
-*turn*, a secret of 8 bytes: so neither what is left of an earlier turn nor anything a client can
-have sent is taken for a write of this one.  The *generation* says which transaction of the
-database the write follows (``sqlite.witness``); earlier releases wrote 0.
+Writes have consecutive numbers.  Each time that the log restarts, it gets a new *turn*, a random
+secret of 8 bytes: so neither the rest of an earlier turn nor bytes that a client has sent can be
+mistaken for a write of this one.  The *generation* says which transaction of the database the write
+follows (``sqlite.witness``); earlier releases wrote 0.
 
-A write that ends the row may be cut off, by a crash; it was not confirmed.  One that cannot be read
-and has others of its turn behind it was confirmed: it is damaged, and that is said.
+The last write may be cut off by a crash; it was not confirmed.  One that cannot be read and is
+followed by others of its turn was confirmed: it is reported as damaged.
 """
 
 from __future__ import annotations

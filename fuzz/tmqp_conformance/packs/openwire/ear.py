@@ -1,7 +1,6 @@
-"""The ear of OpenWire: what servers say, in loose encoding, as versions 10 to 12 write it.
+"""The ear of OpenWire: reads what servers send, in loose encoding of versions 10 to 12.
 
-It is a reader of its own, which shares nothing with the codec: a fault of the codec must not hide
-itself.
+It shares no code with the codec, so that it detects faults of the codec.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ASIDE: Final = frozenset((2, 17, 18, 19))
 class _Fields:
     """Reads the fields of a command.
 
-    :raises ValueError: all of it, when what is due is not there.
+    :raises ValueError: (every method) if a field is missing or invalid.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -53,7 +52,7 @@ class _Fields:
         return self.take(1)[0] != 0
 
     def text(self) -> str:
-        """A text that is there, in Java's UTF-8: NUL has two bytes, surrogates are characters."""
+        """Read a string in Java's modified UTF-8: NUL has two bytes, surrogates are characters."""
         data = self.take(self.number(">H")).replace(b"\xc0\x80", b"\0")
         return data.decode("utf-8", "surrogatepass")
 
@@ -66,7 +65,7 @@ class _Fields:
         return self.take(self.number()) if self.flag() else b""
 
     def kind(self) -> int:
-        """The type of an object; 0 where there is none."""
+        """Read the type of an object; 0 for null."""
         return self.take(1)[0] if self.flag() else 0
 
     def array(self) -> None:
@@ -153,7 +152,7 @@ class _Fields:
 
 
 def _message(fields: _Fields) -> dict[str, object]:
-    """A message inside a dispatch: what cases ask about, and the rest is read over."""
+    """Read the message in a dispatch: the fields that cases need; the others are skipped."""
     kind = fields.take(1)[0]
     if not 23 <= kind <= 28:
         raise ValueError(f"type {kind} where a message is due")
@@ -216,9 +215,9 @@ class OpenwireEar(Buffered):
 
 
 def _unit(fields: _Fields) -> Unit | None:
-    """What a command says; None if no case is about it.
+    """Read a command; return None if no case is about it.
 
-    :raises ValueError: for what no server may say.
+    :raises ValueError: if no server may send it.
     """
     kind = fields.take(1)[0]
     if kind == _HELLO:

@@ -1,6 +1,6 @@
-"""What is kept of messages that came by HTTP.
+"""The stored form of messages that arrived over HTTP.
 
-It needs neither h11 nor wsproto: a server that serves no HTTP reads what it has kept all the same.
+It needs neither h11 nor wsproto, because a server without an HTTP door still reads stored messages.
 """
 
 from __future__ import annotations

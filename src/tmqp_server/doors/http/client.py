@@ -1,4 +1,4 @@
-"""Who an HTTP client is, and what it has in hand."""
+"""An HTTP client, and the messages in flight to it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Messages between HTTP and the queues.
+"""Conversion of messages between HTTP and the queues.
 
-A message that comes by HTTP is kept as the TMQP Queue Message that says the same: what another door
-needs to know of it stands in that message's header.
+A message that arrives over HTTP is stored as the equivalent TMQP Queue Message: its headers have
+everything that another door needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a client shows in the field Authorization."""
+"""Reads a client's credentials from the field Authorization."""
 
 from __future__ import annotations
 

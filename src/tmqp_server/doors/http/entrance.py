@@ -1,4 +1,4 @@
-"""When requests may begin, and go on: a door may let few of them work at once."""
+"""When requests may begin and continue: a door may limit how many run concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request and its answer: what handlers are given, and what they are."""
+"""One request and its answer: the interface of handlers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""A connection of the WebSocket subprotocol ``tmqp.json.v1``: one JSON object a text message.
+"""A connection of the WebSocket subprotocol ``tmqp.json.v1``: one JSON object per text message.
 
-The client has logged in by the request that opened the WebSocket.  What it asks is in
-``json_requests.py``; it is told ``message``, ``confirm``, ``reply``, ``event``, ``left``,
-``lapsed``, ``unfollowed`` and ``problem``.  A request without a ``ref`` is answered only if it
-fails, or is a push that is confirmed.
+The client has logged in with the request that opened the WebSocket.  ``json_requests.py`` has its
+requests; it receives ``message``, ``confirm``, ``reply``, ``event``, ``left``, ``lapsed``,
+``unfollowed`` and ``problem``.  A request without a ``ref`` is answered only if it fails, or is a
+push that is confirmed.
 
-What it has to say is a line a message (JSON has no line ends of its own): so deliveries that are
-shared with others can be joined to one piece of bytes and parted again.
+The output has one line per message (JSON has no line ends inside): so deliveries that are shared
+with other clients can be joined to one bytes object and separated again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How an HTTP door answers: what every answer has, and how it says what went wrong.
+"""The form of an HTTP door's answers: their common fields, and the form of errors.
 
-Doors that imitate another server's HTTP interface have a manner of their own.
+Doors that imitate another server's HTTP interface have their own manner.
 """
 
 from __future__ import annotations

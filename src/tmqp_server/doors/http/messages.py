@@ -1,4 +1,4 @@
-"""Requests as handlers see them, answers as they make them."""
+"""Requests as handlers see them, and answers as handlers make them."""
 
 from __future__ import annotations
 

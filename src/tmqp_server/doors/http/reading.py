@@ -1,4 +1,4 @@
-"""Reading a request: what is looked at in its head and its body before anybody carries it out."""
+"""Reads a request: checks its head and its body before it is carried out."""
 
 from __future__ import annotations
 

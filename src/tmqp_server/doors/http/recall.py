@@ -1,4 +1,4 @@
-"""Who keeps events for clients that come back to a stream, as the streams see it."""
+"""The interface of the code that keeps events for clients that resume a stream."""
 
 from __future__ import annotations
 

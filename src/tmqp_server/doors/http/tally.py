@@ -1,4 +1,4 @@
-"""What is counted of the requests of an HTTP door, for who watches the server."""
+"""Counters of the requests of an HTTP door, for monitoring."""
 
 from __future__ import annotations
 

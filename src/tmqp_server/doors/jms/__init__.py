@@ -1,4 +1,4 @@
-"""What the doors of ActiveMQ's protocols, STOMP and OpenWire, have in common."""
+"""Shared code of the doors of ActiveMQ's protocols, STOMP and OpenWire."""
 
 from __future__ import annotations
 

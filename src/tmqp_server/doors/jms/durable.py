@@ -1,17 +1,17 @@
-"""Durable subscriptions: a topic's messages are kept for a client that is away.
+"""Durable subscriptions: a topic's messages are kept for a client that is disconnected.
 
-A durable subscription is a queue of its own, ``durable://CLIENT/NAME``, into which a feed copies
-what is sent to the topic, as far as the selector wants it.  Queue and feed are stored, so the
-subscription survives a restart.  One consumer at a time joins the queue: its channel allows one.
+A durable subscription is a separate queue, ``durable://CLIENT/NAME``, into which a feed copies the
+messages of the topic that the selector accepts.  Queue and feed are stored, so the subscription
+survives a restart.  One consumer at a time joins the queue: its channel allows one.
 
-Which topic and which selector a subscription is for is told by the tag of its queue
-(:attr:`DurableSubscription.tag`).  A client that comes with another topic or selector begins a new
-subscription: the queue is removed with what it holds, and made again (JMS 1.1, 6.11.1).
+The tag of its queue has the topic and the selector of a subscription
+(:attr:`DurableSubscription.tag`).  A client that subscribes with another topic or selector begins a
+new subscription: the queue is removed with its messages, and created again (JMS 1.1, 6.11.1).
 
-A door looks for the queue first (:func:`look`), and then carries out what :func:`begin` says of the
-answer.  The broker answers for what is made when it is on disk, and the client is told that it has
-subscribed when all of that is answered for (:func:`waits_for`): what is sent from then on is kept,
-whatever becomes of the server.
+A door looks for the queue first (:func:`look`), and then carries out the commands that
+:func:`begin` returns for the answer.  The broker answers when they are on disk, and the client's
+subscription is confirmed when all of them are answered (:func:`waits_for`): messages that are sent
+from then on are kept, whatever happens to the server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a door that answers by number keeps of a delivery, and how it finds one that has lapsed."""
+"""The deliveries in flight of a door that acknowledges by number, and lapsed ones."""
 
 from __future__ import annotations
 

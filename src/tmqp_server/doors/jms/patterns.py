@@ -1,22 +1,22 @@
 """Names of destinations that mean several: ``A,B``, ``A.*`` and ``A.>``.
 
-A consumer of a name with wildcards joins channel by channel: those that there are, which the broker
-lists (:func:`listed_by`), and each that is made later, of which the broker tells.  Each is joined
-by a command of the client's own, so rights are asked about channel by channel, and a channel's own
+A consumer of a name with wildcards joins channel by channel: the existing ones, which the broker
+lists (:func:`listed_by`), and each that is created later, which the broker reports.  Each is joined
+by a separate command of the client, so rights are checked channel by channel, and a channel's own
 authenticator decides about it.
 
-A table of patterns in the broker would join in the very step that makes a channel.  The doors do it
-instead, for three reasons.  The broker would have to know beforehand what the client may join, and
-rights, which may be asked of a program, are none of its business.  It would have to tell names by
-the rules of each door: what differs by case only, what is escaped, what is a topic.  And the doors
-would keep nearly all that they have, for the subscription's channels, its limit of matches and what
-becomes of a channel that is removed are theirs.  Nor can the message that makes a topic be held
-until the consumers have joined, as a push is that waits for room: each of them may first have to
-read what it was sent before, and a producer would wait for the slowest.
+A table of patterns in the broker could join in the same step that creates a channel.  The doors do
+it instead, for three reasons.  The broker would have to know in advance what the client may join,
+but rights, which may be decided by a program, are not its task.  It would have to distinguish names
+by the rules of each door: names that differ by case only, escaped names, topics.  And the doors
+would still need nearly all of their code, because they track the subscription's channels, its limit
+of matches and removed channels.  Nor can the message that creates a topic be held until the
+consumers have joined, as a push is that waits for room: each of them may first have to read its
+earlier messages, and a producer would wait for the slowest.
 
-The price is that a topic which a message brings into being may have passed that message on before
-the consumer has joined.  A producer of OpenWire that names its topic makes it when it begins, so
-there nothing is missed.
+The price is that a topic that a message creates may have forwarded that message before the consumer
+has joined.  A producer of OpenWire that names its topic creates it when it begins, so nothing is
+missed there.
 """
 
 from __future__ import annotations

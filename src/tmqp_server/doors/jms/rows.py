@@ -1,8 +1,8 @@
-"""Messages and answers in a row, as one command each, for the doors of STOMP and OpenWire.
+"""Consecutive messages and answers as one command each, for the doors of STOMP and OpenWire.
 
-A client that sends without waiting has many frames in one chunk.  Those into one queue that differ
-in nothing but their contents are one push for the broker, and acknowledges of one subscription in
-a row are one answer.
+A client that sends without waiting has many frames in one chunk.  Those for one queue that differ
+only in their contents are one push for the broker, and consecutive acknowledgements of one
+subscription are one answer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How the queues of destinations are made, and what a push says beside its message.
+"""The options of destinations' queues, and the properties of a push besides its message.
 
-What is sent to a topic is confirmed when the disk has it for the durable subscriptions.
+A message to a topic is confirmed when its copies for the durable subscriptions are on disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Virtual topics: a queue ``Consumer.A.VirtualTopic.X`` gets what is sent to ``VirtualTopic.X``."""
+"""Virtual topics: a queue ``Consumer.A.VirtualTopic.X`` gets the messages to ``VirtualTopic.X``."""
 
 from __future__ import annotations
 

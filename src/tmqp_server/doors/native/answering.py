@@ -1,4 +1,4 @@
-"""What a session of the native door says: deliveries and answers, each in its form."""
+"""The output of a session of the native door: deliveries and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of what the server says, and of what it passes on (F44, F75-F79, F114)."""
+"""The forms of the server's messages, and of forwarded messages (F44, F75-F79, F114)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The reading of a batch: a body of messages and acknowledges, done together or not at all.
+"""Reads a batch: a body of messages and acknowledgements that take effect together or not at all.
 
-The body is written as a transaction's blocks are: whole messages of this protocol, one after
-another.
+The body is written like the blocks of a transaction: consecutive whole messages of this protocol.
 """
 
 from __future__ import annotations

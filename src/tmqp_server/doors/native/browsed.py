@@ -1,4 +1,4 @@
-"""Messages that somebody looks at, as a block."""
+"""Encodes browsed messages as a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations about cells, as they are asked for and answered on the wire."""
+"""Reads and answers the operations about cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reading of what clients say to each other, and of their wishes to be told of events."""
+"""Reads messages between clients, and subscriptions to events."""
 
 from __future__ import annotations
 

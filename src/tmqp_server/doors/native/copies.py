@@ -1,8 +1,8 @@
-"""The copies a producer asks for with the header CC: each becomes a push of its own (F82).
+"""The copies that a producer requests with the header CC: each becomes a separate push (F82).
 
-A copy bears the channel, the queue and the id it has there, so that its acknowledges find it (F83,
-F84).  It carries no CC itself: a copy is never copied.  What is wrong with a copy is not answered,
-for its producer waits for the original only; the copy is left out.
+A copy has the channel, the queue and the id that it has there, so that its acknowledgements find it
+(F83, F84).  It has no CC itself: a copy is never copied.  Errors in a copy are not answered,
+because its producer waits only for the original; the copy is left out.
 """
 
 from __future__ import annotations

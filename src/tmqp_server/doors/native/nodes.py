@@ -1,4 +1,4 @@
-"""What servers of a cluster say to each other: messages passed on, decisions (F63, F133)."""
+"""Messages between servers of a cluster: forwarded messages, decisions (F63, F133)."""
 
 from __future__ import annotations
 

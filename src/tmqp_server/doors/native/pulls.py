@@ -1,4 +1,4 @@
-"""Pulls on the wire: what a request asks for, and what answers it (F104-F112)."""
+"""Pulls on the wire: the request, and its answers (F104-F112)."""
 
 from __future__ import annotations
 

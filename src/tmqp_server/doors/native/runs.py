@@ -1,4 +1,4 @@
-"""How runs of messages go through the engine and come out again."""
+"""Conversion of runs of messages to the engine's form and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What consumers say about their deliveries: terms, credit, more time, or that one goes back."""
+"""Reads consumers' requests about deliveries: terms, credit, more time, release."""
 
 from __future__ import annotations
 

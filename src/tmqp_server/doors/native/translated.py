@@ -1,7 +1,7 @@
-"""What is kept of a queue, for who reads it: messages of other doors as TMQP messages.
+"""Kept messages for readers: converts messages of other doors to TMQP messages.
 
-What a door keeps is in its protocol's form, which a reader does not know.  So these messages are
-written anew, as the TMQP messages that say the same; blocks without such go out as they are.
+A door stores messages in its protocol's form, which a reader does not know.  So these messages are
+written again, as the equivalent TMQP messages; blocks without such messages are sent unchanged.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Everything that can be asked of the engine, in imperatives, a module for each subject.
+"""All inputs of the engine, named in the imperative, one module for each subject.
 
-Doors and everybody else import commands from here; only the modules of this folder name each other.
+Other packages import commands from here; only the modules of this folder import each other.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What every command is.
+"""The base class of commands.
 
-A door builds commands from what its peers send; the io layer adds Connect, Disconnect, Block and
-Unblock, the storage Synced.  ``session`` is the number of the connection that asks.  ``request``
-is opaque to the engine: it comes back in the Reply, so that the door knows what is answered, and
-a request of None gets no Reply at all.
+A door builds commands from the messages of its peers; the io layer adds Connect, Disconnect, Block
+and Unblock, the storage Synced.  ``session`` is the number of the requesting connection.
+``request`` is opaque to the engine: the Reply returns it, so that the door knows what is answered;
+a command whose request is None gets no Reply.
 
-Every operation is answered exactly once, errors included; the connection stays (F43).
+Every operation is answered exactly once, also after an error; the connection stays open (F43).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Branches: the consumers of a connection that has several, each told apart by a number.
+"""Branches: the consumers of a connection that has several, each with its own number.
 
-A branch's number tells the connection that it belongs to.  Connections are numbered upwards from 1;
-a branch's number is below zero and is made of its connection's and of a count, so whoever has one
-knows the other without a table.
+The number of a branch determines its connection.  Connections are numbered upwards from 1; a
+branch's number is negative and is computed from that of its connection and a count, so no table is
+needed to find one from the other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The commands about cells, counters and values with a time to live, and what they are answered.
+"""The commands about cells, counters and values with a time to live, and their answers.
 
-A cell is named by its space and its key, which is bytes.  It is gone at its deadline, for everybody
-and at once: every command takes a key whose cell has ended for one that is free.  A time to live is
-a number of units; a cell remembers in which unit it was made, for those who speak of no other.
+A cell is identified by its space and its key, which is bytes.  It ends at its deadline, for all
+clients: every command treats the key of an ended cell as free.  A time to live is a number of
+units; a cell remembers its unit, for protocols that have no other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The commands by which clients reach each other and hear of what happens.
+"""The commands for messages between clients, and for subscriptions to events.
 
-They are commands like those of ``commands.py``; what they carry from client to client is opaque to
-the engine and leaves with the effect ``Forward``.
+Their contents, which go from client to client, are opaque to the engine and leave with the effect
+``Forward``.
 """
 
 from __future__ import annotations

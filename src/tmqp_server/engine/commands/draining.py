@@ -1,4 +1,4 @@
-"""The command that has a server take no more."""
+"""The command that makes a server drain."""
 
 from __future__ import annotations
 

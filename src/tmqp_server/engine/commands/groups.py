@@ -1,7 +1,7 @@
-"""The commands about groups: the cursors of one name, over many queues.
+"""The commands about groups: the cursors of one name, in many queues.
 
-Which queues are meant stands in ``places``: those that the client names, or those that pass a
-filter, which ``Broker.resolve`` finds.
+``places`` has the queues: those that the client names, or those that pass a filter, which
+``Broker.resolve`` finds.
 """
 
 from __future__ import annotations

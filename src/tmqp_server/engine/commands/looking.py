@@ -1,4 +1,4 @@
-"""Commands that look at channels, queues, clients and nodes and change nothing."""
+"""Commands that return information about channels, queues, clients and nodes."""
 
 from __future__ import annotations
 

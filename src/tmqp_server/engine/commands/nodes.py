@@ -1,7 +1,7 @@
-"""The commands about other nodes: what one decided, and whether one is there.
+"""The commands about other nodes: their decisions, and whether they are connected.
 
-They come from no client: the door of a node's connection, or this server's own connection to a
-master, makes them.
+They do not come from clients: the door of a node's connection, or this server's connection to a
+master, creates them.
 """
 
 from __future__ import annotations

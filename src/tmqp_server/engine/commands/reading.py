@@ -1,7 +1,7 @@
-"""The commands of reading what is kept: offsets, ranges, cursors, and the storage's answers.
+"""The commands for reading kept messages: offsets, ranges, cursors, and the storage's answers.
 
-Numbers are sequences: a message's place in what is kept of its queue.  The bytes of messages pass
-through the engine unseen.
+Numbers are sequences: a message's position in its queue.  The engine passes the bytes of messages
+through without reading them.
 """
 
 from __future__ import annotations

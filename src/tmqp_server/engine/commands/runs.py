@@ -1,4 +1,4 @@
-"""The commands for pushes and acknowledges in a row, and what a door gives with them."""
+"""The commands for runs of pushes and acknowledgements, and the data that doors add to them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The commands of the storage: what is safe, what comes back from it, and how it is.
+"""The commands of the storage: what is saved, what was read back, and the state of the storage.
 
-``Restore...`` commands come before any session connects: they make what was there before.  They
-are in the order in which things were created, and tell the storage nothing it does not know.
+``Restore...`` commands come before any session connects: they restore channels, queues and the rest
+in the order of their creation, and create no effects for the storage.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Commands that look at all channels, queues or clients, a portion at a time, and at one client.
+"""Commands that list all channels, queues or clients in portions, or describe one client.
 
-A list of ten thousand queues takes as long as a thousand messages.  So each of these looks at one
-portion; its answer has a walk, with which the next one goes on where this one stopped.
+A list of ten thousand queues takes as long as a thousand messages.  So each command returns one
+portion; its answer has a walk, with which the next command continues.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The commands of transactions: open, push, commit, abort, list; what was committed before.
+"""The commands of transactions: open, push, commit, abort, list; and earlier commits.
 
-A transaction belongs to an *application* and to one *epoch* of it, a number that rises from one
-commit to the next.  What is pushed into it comes in message sets, which the engine never opens.
+A transaction belongs to an *application* and to one of its *epochs*, a number that increases from
+one commit to the next.  Pushes into it contain message sets, which the engine does not read.
 """
 
 from __future__ import annotations

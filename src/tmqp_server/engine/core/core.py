@@ -1,9 +1,9 @@
-"""What the parts of the broker share during a step: the tables, the books, the effects.
+"""The shared state of the broker's parts during a step: the tables, the accounts, the effects.
 
 One ``Core`` belongs to one ``Broker``.  A step sets ``out`` to a new list, refills ``budget`` and
-lets one of the parts work; each appends its effects and takes its units of work from the budget.
-When the budget is used up, whoever has work left puts it into ``runnable``, ``awake``, ``pulls``,
-``trash`` or ``removals`` and the broker's next deadline is at once.
+calls one of the parts, which appends its effects and takes its units of work from the budget.  When
+the budget is used up, remaining work goes into ``runnable``, ``awake``, ``pulls``, ``trash`` or
+``removals``, and the broker's next deadline is immediate.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Who is told of which event.
+"""The subscribers of each event.
 
-Theory of operation.  A subscription stands under what it is about: the event, the channel's key
-(empty for events of the server) and the queue (of a message produced only).  An event looks up that
-one place.  ``mask`` holds the bits of the events that anybody at all listens to, the world included
-(``BrokerOptions.events``); whoever would make a fact looks at it first, so that what nobody listens
-to costs one comparison.
+Theory of operation.  A subscription is found by its subject: the event, the channel's key (empty
+for events of the server) and the queue (only for MessageProduced).  An event looks up that one
+subject.  ``mask`` has the bits of the events that have any subscriber, including the world
+(``BrokerOptions.events``); the code that would create a fact checks it first, so that an event
+without subscribers costs one comparison.
 
 A subscription ends with its session, its channel or its queue.  It remembers how the subscriber
 spelt the channel, because clients compare that exactly (F131).  A subscriber whose outbound buffer
-is full misses the event, and that is counted: events report, they are not kept.
+is full misses the event, which is counted: events are not stored.
 
-A channel may have an event handler as well: code of the world's, told of those events of this one
-channel that it wants (F70).
+A channel may also have an event handler: code outside the engine, which gets the events of this
+channel that it needs (F70).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Confirms of messages in memory that wait for the copies that feeds make (``awaits_copies``).
 
-A source that keeps nothing, such as a broadcast, has nothing for the storage, so its confirm would
-wait for no disk.  Of a push that asks for it the confirm waits for the last of the copies that
-durable queues get: the storage answers for them in their order.  Mostly the copies are made in the
-step of the push.  A message that has to wait for its turn bears its confirm with it until then
-(``MARK_AWAITS``), and if it comes to an end before, by its age or by an operator, it is confirmed.
+A source that stores nothing, such as a broadcast, sends nothing to the storage, so its confirm
+would not wait for the disk.  If a push requests it, the confirm waits for the last of the copies
+that durable queues get: the storage answers for them in order.  Usually the copies are made in the
+step of the push.  A message that has to wait keeps its confirm until then (``MARK_AWAITS``); if it
+expires or is removed by an operator before, it is confirmed.
 
-A feed without room is passed over; then the confirm is negative.
+A feed without room is skipped; then the confirm is negative.
 """
 
 from __future__ import annotations

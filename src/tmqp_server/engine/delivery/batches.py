@@ -1,30 +1,31 @@
-"""Batches: pushes, acknowledges and releases of a client, done together or not at all.
+"""Batches: pushes, acknowledgements and releases of a client that take effect together or not at
+all.
 
-Theory of operation.  *Checked first.*  Everything that can be refused is refused before anything is
-done: queues are found, their room is reserved, delivery handlers are asked, and what the client
-acknowledges must be in its hands.  A delivery that is part of a batch is *promised*: it neither
-times out nor can it be answered for otherwise until the batch is decided.
+Theory of operation.  *Checks first.* Everything that can be refused is refused before anything is
+done: queues are found, their room is reserved, delivery handlers are called, and the messages that
+the client acknowledges must be in flight to it.  A delivery that is part of a batch is *promised*:
+until the batch is decided, it does not time out and cannot be answered in another way.
 
-*One ticket.*  What the storage is to keep and to forget goes to it as one effect, ``CommitBatch``.
-The storage does all of it or nothing, also when the process is killed.  Until it answers the pushed
-messages are *withheld*: they have their place in the books and their sequence, and nobody sees
-them.  Then they enter their queues, the answers are taken, and the client is told.  A batch that
-has nothing for the storage is done at once.  What a step cannot do of a batch the next ones do,
+*One ticket.* Everything that the storage must store and erase is one effect, ``CommitBatch``.  The
+storage does all of it or nothing, even if the process is killed.  Until it answers, the pushed
+messages are *withheld*: they are counted and have their sequence, but are not visible.  Then they
+enter their queues, the answers are applied, and the client is notified.  A batch without work for
+the storage is done immediately.  If a step cannot finish a batch, the next steps continue with it
 before they begin another.
 
-*Failure.*  What cannot be saved is void as a whole: the messages were never pushed, the deliveries
-are in the client's hands as before, their timeout included, and the client is told 503.
+*Failure.* If a batch cannot be saved, all of it is void: the messages were never pushed, the
+deliveries are in flight to the client as before, with their timeouts, and the client gets 503.
 
-What is only in memory (messages of queues that are not durable) is done or not together with the
-rest as long as the server lives; a server that is killed loses it as it always does.
+Messages in memory (of queues that are not durable) are part of the whole as long as the server
+runs; a killed server loses them as usual.
 
-*Copies.*  A source that keeps nothing, such as a broadcast, has its messages copied by its feeds
-when the batch is finished, and the client is told when the storage has answered for one ticket
-more, behind these copies.  A server that is killed between the two tickets loses them.  Of a push
-that ``awaits_copies`` they are part of the batch instead, and none is lost.
+*Copies.* The feeds of a source that stores nothing, such as a broadcast, copy its messages when the
+batch is finished, and the client is notified when the storage has answered a further ticket, after
+these copies.  A server that is killed between the two tickets loses them.  For a push that
+``awaits_copies``, they are part of the batch instead, and none is lost.
 
-A delivery that several consumers have is settled when the last of them answers.  If that is not
-this batch, then its answer is in memory only, like every such answer.
+A delivery to several consumers is settled when the last of them answers.  If that is not this
+batch, then its answer is in memory only, like every such answer.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Choosing: queues that give each message to one consumer, of those whose filters accept it.
+"""Choosing: queues that give each message to one of the consumers whose filters accept it.
 
-Theory of operation.  The pump of such a queue looks at the messages in order.  One that a consumer
-would take who is ready goes to the next of these in turn.  One that nobody can take now, be it that
-they are all busy, or that nobody has a filter that accepts it, is *parked* (``parking.py``) and
-costs nothing until somebody becomes ready or comes who would take it: nothing is lost, and nobody
-waits for a message that is not for him.
+Theory of operation.  The pump of such a queue examines the messages in order.  If ready consumers
+accept a message, the next of these in turn gets it.  If none can take it now, because they are busy
+or no filter accepts it, the message is *parked* (``parking.py``) and costs nothing until a consumer
+that accepts it becomes ready or joins: nothing is lost, and no consumer waits for a message that is
+not for it.
 
-What is on disk only is looked at when it has been fetched.  Parked messages take the memory of the
-queue like others that wait; where they fill it, what is behind them on disk *starves*, which is
-counted.
+Messages that are on disk only are examined when they have been fetched.  Parked messages use the
+memory of the queue like other waiting messages; if they fill it, the messages behind them on disk
+*starve*, which is counted.
 
-Where keys count, ``keyed_choosing.py`` says what becomes of a message.
+If messages have keys, ``keyed_choosing.py`` decides about them.
 """
 
 from __future__ import annotations

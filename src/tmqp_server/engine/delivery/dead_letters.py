@@ -1,4 +1,4 @@
-"""What becomes of a message that is moved to a queue of dead letters."""
+"""Moves messages to dead letter queues."""
 
 from __future__ import annotations
 

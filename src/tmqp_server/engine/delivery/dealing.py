@@ -1,8 +1,8 @@
-"""Dealing: which consumer gets which messages of a run, where each message goes to one of them.
+"""Dealing: divides a run among the consumers of a queue that gives each message to one of them.
 
 Theory of operation.  Consumers take turns message by message (F90), so each gets every n-th message
-of the run; whoever has no room left drops out, and the others go on in turn.  Nothing is changed
-here: the caller carries the shares out, or divides the run where there are too many parts.
+of the run; a consumer without room drops out, and the others continue.  Nothing is changed here:
+the caller carries the shares out, or divides the run if there are too many parts.
 """
 
 from __future__ import annotations

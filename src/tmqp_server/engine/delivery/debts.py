@@ -1,24 +1,24 @@
-"""Messages that the storage could not save, and that nobody else has any more: they are owed to it.
+"""Messages that exist only in memory and that the storage must still save: they are *owed* to it.
 
-Theory of operation.  Some messages enter a durable queue when nobody is left who could be told that
-they cannot be saved, and nothing that they could be made from again:
+Theory of operation.  Some messages enter a durable queue when no producer can be notified of a
+failure, and nothing is left from which they could be made again:
 
-* copies by a feed of a source in memory, which answers its producer when it has a message, and is
-  done with it when its feeds have it;
-* dead letters, whose producers heard of them long ago, or never do.
+* copies by a feed of a source in memory, which answers its producer when it has a message, and
+  settles the message when its feeds have it;
+* dead letters, whose producers were answered long ago, or never are.
 
-Such a message is marked (``MARK_OWED``) when it is made: it stays where it is, in memory, is sent
-and settled as any other, and the storage is asked again for it until it has it.  Meanwhile it is as
-safe as it was where it came from.
+Such a message is marked (``MARK_OWED``) when it is made: it stays in memory where it is, is sent
+and settled like any other, and the storage gets it again and again until it is saved.  Meanwhile it
+is as safe as it was in its source.
 
-It stays, instead of going back, because there may be nothing to go back to: a broadcast keeps
-nothing, a message that is not due has passed already, a full queue has taken another one, and
-consumers may have the message in hand.  The price: saved later, it stands behind what was saved in
-between, should the server begin again.
+It stays, instead of going back, because that may be impossible: a broadcast stores nothing, a
+deferred message has already passed, a full queue has accepted another one, and the message may be
+in flight.  The price: if it is saved later, it is behind the messages that were saved in between
+after a restart.
 
-A copy of a message that a durable source was asked to keep in the same step is not owed: it fails
-with the message, whose producer is told.  A dead letter from a durable queue has an older copy
-there until it is safe itself; it is owed all the same, for that copy does not say that it is one.
+A copy of a message that a durable source saves in the same step is not owed: it fails together with
+the message, whose producer is notified.  A dead letter from a durable queue has an older copy there
+until it is saved itself; it is owed nevertheless, because that copy is not marked as a dead letter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Cancelling messages that are deferred, and removing single messages that wait.
+"""Cancels deferred messages, and removes single waiting messages.
 
-Such a message counts as cleared.  Whoever cancels one hears of it when the storage has
-forgotten it: after that not even a crash brings it back.
+Such a message counts as cleared.  The client is answered when the storage has erased it: after
+that, not even a crash brings it back.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""What clients say to each other: direct messages, their acknowledges, and responses.
+"""Direct messages between clients, their acknowledgements, and responses.
 
-Theory of operation.  Nothing is kept: a message is passed on in the step that brings it, or it is
-not passed on at all.  So what a slow client costs must be bounded here.  A direct message goes to
-nobody whose outbound buffer is full; a sender that waits for an answer is told 503.  An answer
-(a response or an acknowledge) was asked for and must not be lost for a moment's delay, so those go
-on, up to ``max_answer_bytes_while_blocked`` until the buffer has drained; what is beyond that is
-dropped and counted.  An answer is passed on only to a client that asked for it, from a client that
-was asked (``questions.py``); others are dropped and counted too.
+Theory of operation.  Nothing is stored: a message is forwarded in the step in which it arrives, or
+not at all.  So the cost of a slow client must be bounded here.  A direct message is not sent to a
+client whose outbound buffer is full; a sender that waits for an answer gets 503.  An answer (a
+response or an acknowledgement) was requested and must not be lost because of a short delay, so
+answers are still sent, up to ``max_answer_bytes_while_blocked`` until the buffer has drained;
+further ones are dropped and counted.  An answer is forwarded only to a client that requested it,
+and only from a client that received the request (``questions.py``); others are dropped and counted,
+too.
 """
 
 from __future__ import annotations

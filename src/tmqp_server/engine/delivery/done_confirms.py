@@ -1,19 +1,21 @@
-"""Confirms of durable messages that are done with before the storage has them (``done_confirms``).
+"""Confirms of durable messages that are acknowledged before the storage has them
+(``done_confirms``).
 
-A message goes to its consumer while it is being saved.  If the consumer acknowledges it before the
-storage has answered, nobody is owed it any more: a crash could only bring it back.  So there is
-nothing for its producer to wait for, and a push may ask to be told then.  The broker goes on as
-always: what was not written yet is not written at all, and what was is erased.
+A message is delivered to its consumer while it is being saved.  If the consumer acknowledges it
+before the storage has answered, it no longer has to be delivered: after a crash it could only be
+redelivered.  So its producer has nothing to wait for, and a push may request a confirm at that
+moment.  The rest is as usual: a message that was not written yet is not written at all, and a
+written one is erased.
 
-Somebody else may still be owed what the storage does not have.  Then the confirm waits for it:
+The confirm waits for the storage if the message may still be needed:
 
-* Several consumers get the message, and not all need have acknowledged it: a queue that does not
-  give each message to one, or one that feeds others.
-* A copy that a feed made bears the confirm of its source, which stands for all copies.
-* Readers get what is settled, from a queue that retains it.
+* Several consumers get the message, and not all need have acknowledged it: in a queue that does not
+  give each message to one consumer, or that feeds others.
+* It is a copy that a feed made: its confirm stands for all copies.
+* Its queue retains settled messages for readers.
 * Other nodes have the message, too.
 
-Nor does a refusal do, whatever becomes of the message then, nor the end of its time.
+A refusal by the consumer, or the expiry of the message, does not release the confirm either.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Feeding from what the storage has: copies and settling are one thing, done or not done.
+"""Feeding from a durable source: copies and settlement are one change, done or not done.
 
-Theory of operation.  A message that was saved in an earlier step is promised to somebody.  Were it
-settled in a batch of the storage that fails, with its copies void, it would be lost; were the
-copies safe and it not settled, a restart would copy it again.  So the storage is asked for both by
-one effect, ``CommitBatch``, with one ticket, for as many messages in a row as a portion holds.
-Until it answers they are *withheld*, the messages in the source as well as the copies in the
-targets: nobody sees them, and the source sends nothing else.  Then the copies arrive and the
-messages are done; or, if it could not be saved, all is as before, and tried again.
+Theory of operation.  A message that was saved in an earlier step must not be lost.  If it were
+settled in a batch of the storage that fails, together with its copies, it would be lost; if the
+copies were saved but it were not settled, a restart would copy it again.  So one effect,
+``CommitBatch``, with one ticket, requests both from the storage, for as many consecutive messages
+as a portion has.  Until the storage answers, the messages in the source and the copies in the
+targets are *withheld*: they are not visible, and the source sends nothing else.  Then the copies
+arrive and the messages are settled; or, if that could not be saved, everything is as before and is
+retried.
 
-A message that consumers are to get as well is not settled but saved anew, as one that is fed
-(``MARK_FED``): after a restart consumers get it, and feeds do not.
+A message for consumers as well is not settled but saved again, marked as fed (``MARK_FED``): after
+a restart consumers get it, and feeds do not.
 """
 
 from __future__ import annotations

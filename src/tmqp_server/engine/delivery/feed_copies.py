@@ -1,4 +1,4 @@
-"""What a feed makes of a message."""
+"""The copy of a message that a feed makes."""
 
 from __future__ import annotations
 

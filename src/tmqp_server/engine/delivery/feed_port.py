@@ -1,4 +1,4 @@
-"""What the workflow asks of those who move messages through feeds; see ``feeding.py``."""
+"""The interface of feeding that the workflow uses; see ``feeding.py``."""
 
 from __future__ import annotations
 

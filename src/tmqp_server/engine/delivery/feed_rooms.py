@@ -1,8 +1,8 @@
-"""Whether the targets of feeds, and the server, have room for copies; and who wants one.
+"""Whether the targets of feeds, and the server, have room for copies, and which feeds want one.
 
-A target is asked once for a message: again only if something has entered it since, for a copy may
-take a way through other feeds and come before.  Each time that a message may be sent is a question
-of its own (``ask``).
+A target is checked once for each message, and again only if something has entered it since, because
+a copy may arrive first on another way through feeds.  Each time that a message may be sent is a
+separate check (``ask``).
 """
 
 from __future__ import annotations

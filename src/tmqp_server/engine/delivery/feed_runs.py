@@ -1,18 +1,18 @@
-"""Runs through feeds: what is pushed in a row is copied in a row, where that is possible.
+"""Runs through feeds: consecutive pushes are copied as a run, if possible.
 
-Theory of operation.  A source that only feeds, and before whose messages nothing waits, has done
-with each message at once: its feeds take it.  So a run is copied whole into each target, which
-deals it to its consumers or lets it wait as if a producer had brought it (``run_dealing.py``).  The
-books say what they would say after so many pushes, each with its copies; what a target sends goes
-out before what the next one does.
+Theory of operation.  A source that only feeds, and in which nothing waits, settles each message
+immediately: its feeds take it.  So a run is copied as a whole into each target, which distributes
+it to its consumers or lets it wait as if a producer had pushed it (``run_dealing.py``).  The
+counters are the same as after separate pushes with their copies; the output of one target is sent
+before that of the next.
 
-All targets take all of it, or the run is divided, and its pushes come one by one: because a feed
-has a filter, a target has no room for all, somebody must be told or asked, a message has a time of
-its own, or it would be too many copies for a step.  Nothing is changed before that is known.
+Either all targets accept the whole run, or the run is divided and its pushes are handled one by
+one: if a feed has a filter, a target has no room for all messages, a producer must be notified, a
+handler must be called, a message has its own timeout or delay, or the copies would be too many for
+a step.  Nothing is changed before that is known.
 
-*Durable.*  Where the source is durable it has the run kept and forgotten by one effect each, in one
-batch with the copies; its confirms wait for that.  Copies of a source in memory are owed
-(``debts.py``).
+*Durable.* A durable source has the run saved and erased by one effect each, in one batch with the
+copies; the confirms wait for that.  Copies of a source in memory are owed (``debts.py``).
 """
 
 from __future__ import annotations

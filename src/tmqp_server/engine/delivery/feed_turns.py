@@ -1,8 +1,9 @@
-"""Whose turn it is in a queue that feeds and consumers share: round robin, first acquirer.
+"""The turns of feeds and consumers in queues that give each message to one: round robin, first
+acquirer.
 
-The places are those of the consumers, as in the ring of their audience, and behind them those of
-the feeds.  Turns begin behind the place that had the last one.  Consumers of a higher priority come
-first; feeds have the priority 0.  While one consumer is exclusive, no other place has a turn.
+The places are those of the consumers, in the order of their audience's ring, followed by those of
+the feeds.  The next turn is that of the place after the last one.  Consumers of a higher priority
+come first; feeds have the priority 0.  While one consumer is exclusive, no other place has a turn.
 """
 
 from __future__ import annotations

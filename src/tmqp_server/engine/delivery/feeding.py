@@ -1,31 +1,33 @@
-"""Feeding: copying the messages of a queue into the queues that it feeds.
+"""Feeding: copies the messages of a queue into the queues that it feeds.
 
-Theory of operation.  A feed is a consumer that is a queue: it takes a message at once and answers
-at once.  What a queue with feeds does follows from its status, as for consumers:
+Theory of operation.  A feed is a consumer that is a queue: it takes a message and acknowledges it
+immediately.  The behaviour of a queue with feeds follows from its status, as for consumers:
 
-* push: every feed and every consumer gets each message; while there is neither, messages are kept;
+* push: every feed and every consumer gets each message; if there are neither, messages are kept;
 * broadcast: those that can take a message now get it, nothing waits;
-* round robin (and first acquirer): consumers and feeds take turns, the feeds behind the consumers.
+* round robin (and first acquirer): consumers and feeds take turns, the feeds after the consumers.
 
-A message that only feeds got is done.  One that consumers have as well is marked (``MARK_FED``), so
-that no feed gets it twice, whatever consumers do with it; once they have all gone it is done.
+A message that only feeds got is settled.  One that consumers have as well is marked (``MARK_FED``),
+so that no feed gets it twice, whatever consumers do with it; when all consumers have left, it is
+settled.
 
-*Full.*  A target that has no room is like a slow consumer: what would be copied into it waits in
-the source, with all that is behind it.  The source is tried again when a message has left the
-target, and in any case a little later, for room may come from elsewhere.  What a target never
-takes, because it is too large or the target is stopped, is passed over and counted.
+*Full.* A target without room is like a slow consumer: the next message waits in the source, with
+all messages behind it.  The source tries again when a message has left the target, and in any case
+a little later, because room may come from elsewhere.  Messages that a target never accepts, because
+they are too large or the target is stopped, are skipped and counted.
 
-*Deferred.*  A message that is not due passes at once, and each copy waits in its own queue; live
-consumers of the source get it when it is due.  If it cannot pass at once, it passes when it is due.
+*Deferred.* A deferred message is copied immediately, and each copy waits in its own queue;
+consumers of the source get it when it is due.  If it cannot be copied immediately, it is copied
+when it is due.
 
-*Saved.*  Of a message that was accepted in the same step, the copy in the source, the copies in the
-targets and the settling are one step, and so one batch of the storage; its confirm waits for that.
-What was saved in an earlier step is moved by ``feed_commits.py``.  A source in memory waits for
-no storage: ``debts.py``.
+*Saved.* For a message that was accepted in the same step, the copy in the source, the copies in the
+targets and the settlement are one step, and so one batch of the storage; its confirm waits for
+that.  ``feed_commits.py`` moves messages that were saved in an earlier step.  A source in memory
+does not wait for the storage: see ``debts.py``.
 
-*Work.*  A message is copied to all feeds of a queue in one step, and all these copies are charged
-before the first is made.  So what the targets feed in turn is done in the same step only if the
-budget carries it beside them, and left to the pump otherwise.
+*Work.* A message is copied to all feeds of a queue in one step, and the budget is charged for all
+copies before the first is made.  So the feeds of the targets copy in the same step only if the
+budget allows it, and otherwise the pump continues later.
 """
 
 from __future__ import annotations

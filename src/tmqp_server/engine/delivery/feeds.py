@@ -1,8 +1,8 @@
 """The operations about feeds: adding, removing and listing them.
 
-A feed goes with either of its queues.  The storage keeps it with its source, unless one of them is
-temporary.  Messages that would come back to a queue that they have left are no use, so a feed that
-closes a circle is refused.
+A feed is removed with either of its queues.  The storage keeps it with its source, unless one of
+them is temporary.  A feed that would return messages to a queue that they have left closes a
+circle, and is refused.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""Pushes that wait for room: a producer that would rather wait than be refused is held.
+"""Pushes that wait for room instead of being refused.
 
 Theory of operation.  A push may say how long it waits (``PushExtras.wait_ms``).  If there is no
-room for it, because its queue is full, or the memory, or because the storage has too much to do, it
-is *held* instead of being refused with 482 or 503, and with it everything that its connection asks
-for after it: the hub lets that wait and reads no more, so the producer waits in its own kernel.  A
-connection has one held push at most.  One that fits at no time, as it is larger than its queue
-allows, is refused at once.
+room for it, because its queue or the memory is full, or because the storage has too much to do, it
+is *held* instead of being refused with 482 or 503, and so are the following commands of its
+connection: the hub keeps them and reads no more, so the data waits in the producer's kernel.  A
+connection has at most one held push.  A push that never fits, because it is larger than its queue
+allows, is refused immediately.
 
-Those who wait for one queue stand in one line, in the order in which they came.  The first is tried
-again when a message has left the queue (``Queue.expected``), and a while later whatever happens,
-for room also comes from elsewhere: from another queue, from the storage, from other options.
-Nobody is promised that somebody who does not wait will not be quicker.
+The held pushes for one queue are in one line, in order of arrival.  The first is tried again when a
+message has left the queue (``Queue.expected``), and in any case a little later, because room also
+comes from elsewhere: from another queue, from the storage, from changed options.  A push that does
+not wait may be faster.
 
-A held push ends with an answer as any other push has, or with its time: then it is refused as if it
-had not waited.  ``PushDecided`` tells the hub that its connection goes on.  The end of the
-connection ends it without a word.
+A held push ends with an answer like any other push, or with its time: then it is refused as if it
+had not waited.  ``PushDecided`` tells the hub that its connection continues.  The end of the
+connection ends it silently.
 
-This module is the one writer of the table of held pushes.
+Only this module changes the table of held pushes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What comes in message by message: pushes and acknowledges, one by one."""
+"""Pushes and acknowledgements that are handled one by one."""
 
 from __future__ import annotations
 

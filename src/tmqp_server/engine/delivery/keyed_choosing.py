@@ -1,12 +1,12 @@
-"""Choosing where keys count: a message goes to whose it is, when its turn among its key has come.
+"""Choosing in queues with keys: the consumer of a message depends on its key, and on its turn.
 
-Theory of operation.  As in ``choosing.py``, messages are looked at in order, and one that cannot go
-now is put aside until it can: for its owner alone, or until what it waits for is free
-(``keyed.py``).  Its key is read when it is looked at, from what its producer sent, so that it is
-the same after a restart and from the disk.
+Theory of operation.  As in ``choosing.py``, messages are examined in order, and a message that
+cannot be sent now is parked until it can: for its owner only, or until its key or bucket is free
+(``keyed.py``).  Its key is read from the producer's bytes when it is examined, so that it is the
+same after a restart and from the disk.
 
-Filters come first: where consumers have some, a message is for one of those who accept it.  One
-that has locked its key and is for nobody who is there keeps the key until somebody comes.
+Filters come first: if consumers have filters, a message is for one of those that accept it.  A
+message that has locked its key and that no present consumer accepts keeps the lock until one joins.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Moves of messages from one queue to another by somebody who looks after them.
+"""Moves messages from one queue to another, for operators.
 
 Theory of operation.  A move is a batch of two parts (``batches.py``): the copy is pushed, and the
-message is settled where it was.  The storage does both or neither, by one ticket.  Until it has
-answered, both are *withheld*: the message is in no list of its queue, and cannot be sent, pulled,
-cleared or found to be too old.  If it cannot be saved the message waits again, before the others of
-its priority; one that was on disk only waits behind those that are in memory, where it belongs.
+original is settled.  The storage does both or neither, with one ticket.  Until it has answered,
+both are *withheld*: the message is in no list of its queue, and cannot be sent, pulled, cleared or
+expired.  If the move cannot be saved, the message waits again, before the others of its priority;
+one that was on disk only waits after those in memory, where it belongs.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""What decisions lead to: confirms, saving, putting back, giving up, settling.
+"""Carries out decisions: confirms, saving, putting back, giving up, settling.
 
-Theory of operation.  Three promises are kept.
+Theory of operation.  It keeps three guarantees.
 
-*A confirm at most once.*  ``confirm`` marks the message; whatever comes later is passed over.
+*At most one confirm.* ``confirm`` marks the message; later confirms are ignored.
 
-*Rule 1: no confirm before the storage has answered.*  While a message is being saved, a positive
-confirm is made but held; ``keeping.py`` releases it, or turns it into a negative one; where a push
-allows that, ``done_confirms.py`` may release it before.
+*Rule 1: no confirm before the storage has answered.* While a message is being saved, a positive
+confirm is held; ``keeping.py`` releases it, or makes it negative; if the push allows it,
+``done_confirms.py`` may release it earlier.
 
-*Nothing is forgotten.*  Whatever becomes of a message, ``flights`` closes its books and the
-storage is told to erase it, here or, of messages answered for in a row, in ``push_runs.py``.
+*Nothing is forgotten.* Whatever happens to a message, ``flights`` updates its counters and the
+storage is told to erase it, here or, for runs of acknowledgements, in ``push_runs.py``.
 """
 
 from __future__ import annotations

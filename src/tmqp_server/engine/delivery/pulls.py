@@ -1,28 +1,29 @@
-"""Pulls: messages given to those who ask for them, from pull queues and cache queues.
+"""Pulls: messages from pull queues and cache queues, for clients that request them.
 
-Theory of operation.  A pull of a pull queue promises so many messages as wait there and are not
-promised to others (F107), and sends them one by one, each with the whole delivery workflow.  What
-it takes out it sends or gives back: nothing is lost by a pull (F109).  Most pulls are over within
-their step.  A pull that cannot go on waits, with what it has promised still reserved, and is found
-again by what it waits for:
+Theory of operation.  A pull from a pull queue reserves as many messages as wait there and are not
+reserved for others (F107), and sends them one by one, each with the whole delivery workflow.  A
+message that it takes out is sent or put back: a pull loses no message (F109).  Most pulls end
+within their step.  A pull that cannot continue waits and keeps its reservation; it continues as
+follows:
 
 =======================  ==========================================================================
-it waits for             and goes on by
+it waits for             and continues with
 =======================  ==========================================================================
-the rest of its messages ``Core.pulls``: the next ``on_deadline``, at once
+the rest of its messages ``Core.pulls``: the next ``on_deadline``, which is immediate
 its session, which reads ``Sender`` when the session's state changes: an Unblock, an answer
 slowly or answers late
-the queue's acknowledge  ``Queue.parked``: the first one there goes on when ``held`` is answered for
-(F96)                    or times out
-what is on disk only     ``Queue.parked`` too: it goes on when that has come back
+an acknowledgement of    ``Queue.parked``: the first pull there continues when ``held`` is answered
+the queue (F96)          or times out
+messages on disk only    ``Queue.parked``, too: it continues when they have been read
 =======================  ==========================================================================
 
-A pull ends when it has sent what it promised, and sooner when nothing waits any more (cleared, too
-old, refused by the handler), when the queue is no pull queue any more, or when a message comes up
-that this pull has given back already: it would go round.  Clear runs after that (F110), and takes
-what other pulls have reserved as well; they end with what they got.
+A pull ends when it has sent the reserved messages, and earlier if no message waits any more
+(cleared, expired, refused by the handler), if the queue is no longer a pull queue, or if the next
+message is one that this pull has already put back: otherwise it would loop.  Clear runs after that
+(F110), and also removes messages that other pulls have reserved; these pulls end with the messages
+that they got.
 
-A cache queue gives its one message to whoever asks, as often as he asks (F112).
+A cache queue sends its one message for every request (F112).
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
-"""The pump: moving what waits to those who can take it, in portions that fit into a step.
+"""The pump: sends waiting messages to consumers that can take them, in portions that fit into a
+step.
 
-Theory of operation.  ``pump`` drains one queue until it is empty, must wait, or the portion is
-used up.  A queue that waits is always found again by what it waits for:
+Theory of operation.  ``pump`` drains one queue until it is empty, must wait, or the portion is used
+up.  A queue that waits is always pumped again:
 
 =====================  ============================================================================
 it waits for           and is pumped again by
 =====================  ============================================================================
-an acknowledge         the acknowledge or its timeout (``queue.held``, F96)
+an acknowledgement     the acknowledgement or its timeout (``queue.held``, F96)
 a feed's target        a message that leaves it (``queue.waiters``), or a while later
-what is on disk only   ``Fetched`` (``queue.spilled``)
+messages on disk only  ``Fetched`` (``queue.spilled``)
 its audience           a join, an Unblock, a Grant, an answer: the audience's ``line`` is *awake*
 a status that sends    the update of its options
-the rest of a portion  the next ``on_deadline``: it is *runnable*, and the deadline is at once
+the rest of a portion  the next ``on_deadline``, which is immediate: the queue is *runnable*
 =====================  ============================================================================
 
-``go_on`` works on awake lines, runnable queues and trash within one budget; queues take turns of a
-bounded share, so that one with a million messages does not keep the others waiting.
+``go_on`` processes awake lines, runnable queues and trash within one budget; queues take turns with
+a bounded share, so that a queue with a million messages does not delay the others.
 """
 
 from __future__ import annotations

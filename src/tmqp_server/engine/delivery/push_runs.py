@@ -1,32 +1,32 @@
-"""Runs: pushes, or answers, in a row about one queue, taken as one where that is possible.
+"""Runs: consecutive pushes, or acknowledgements, for one queue, handled together if possible.
 
-Theory of operation.  A queue that keeps nothing and waits for nobody (a broadcast, or any queue
-without acknowledges whose consumers take everything at once) has nothing to do for each message but
-to count it.  So a door may bring messages that differ in what it alone reads as one ``PushRun``,
-and :class:`RunIntake` takes all of them in one go where each would be sent at once: one or two
-``DeliverRun`` carry them out, and the books say what they would say after as many pushes.  Where
-the only consumer is to acknowledge, each message is noted as in flight, and that is all; where the
-queue is durable as well, the storage is asked to keep them by one ``AppendRun`` with one ticket,
-whose ``Synced`` releases one ``ConfirmRun`` (rule 1).
+Theory of operation.  A queue that keeps nothing and does not wait (a broadcast, or any queue
+without acknowledgements whose consumers take everything immediately) only has to count each
+message.  So a door may pass messages that differ only in parts that the door alone reads as one
+``PushRun``, and :class:`RunIntake` accepts all of them together if each would be sent immediately:
+one or two ``DeliverRun`` send them, and the counters are the same as after separate pushes.  If the
+only consumer must acknowledge, each message is also registered as in flight; if the queue is
+durable, one ``AppendRun`` with one ticket saves them, whose ``Synced`` releases one ``ConfirmRun``
+(rule 1).
 
-Where each message goes to one consumer (round robin, first acquirer) the run is *dealt*
-(``dealing.py``): each consumer gets its share by one ``DeliverRun``, and what nobody can take now
-waits in line, all of it at once.
+If each message goes to one consumer (round robin, first acquirer), the run is *dealt*
+(``dealing.py``): each consumer gets its share in one ``DeliverRun``, and messages that no consumer
+can take now are put in line together.
 
-Where consumers have filters, the same goes for a run of messages that are alike in what the filters
-look at: those who accept the first of them get all.
+If consumers have filters, the same applies to a run of messages that are equal for the filters:
+consumers that accept the first message get all.
 
-A run may be *mixed*: its messages go into several queues of one channel, or some have priority.  It
-is taken as a whole where each message is sent to all consumers at once, or to the only one that is
-to acknowledge it, and divided otherwise.
+A run may be *mixed*: its messages are for several queues of one channel, or have both priorities.
+It is handled as a whole if each message is sent to all consumers, or to the only one, which must
+acknowledge it, and divided otherwise.
 
-Where a single one of them might need another look (a limit that is near, somebody who must be told
-or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
-are carried out one by one as if they had come so.
+If a single message might need separate handling (because a limit is near, a producer must be
+notified, a handler must be called, or a consumer is slow), the run is *divided*: its pushes are
+carried out one by one.
 
-Answers (``AcknowledgeRun``) are looked at one by one in any case; what they have in common, from
-whom they are and about which queue, is looked up once, or when another queue begins, and what of
-that was kept is told to the storage by one ``EraseRun``.
+Acknowledgements (``AcknowledgeRun``) are always handled one by one; their common parts, the
+consumer and the queue, are looked up once, or when another queue begins, and one ``EraseRun``
+settles the saved messages in the storage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages that come back from the storage, as the engine has them."""
+"""Messages that are read back from the storage."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Carrying out a run in a queue where each message goes to one consumer, or waits for one.
+"""Carries out a run in a queue that gives each message to one consumer, or lets it wait for one.
 
-Used for what producers bring (``push_runs.py``) and for what feeds copy (``feed_runs.py``).  Each
-consumer gets its share by one ``DeliverRun`` (``dealing.py``), what nobody can take now waits in
-line, and where the queue is durable the storage is asked for all by one ``AppendRun``.
+It is used for runs of producers (``push_runs.py``) and for runs that feeds copy (``feed_runs.py``).
+Each consumer gets its share in one ``DeliverRun`` (``dealing.py``), messages that no consumer can
+take now wait in line, and if the queue is durable, one ``AppendRun`` requests all of them from the
+storage.
 """
 
 from __future__ import annotations

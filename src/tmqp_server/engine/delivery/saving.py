@@ -1,21 +1,21 @@
-"""Asking the storage to keep messages, and to forget them.
+"""Requests to the storage to save messages, and to erase them.
 
-Theory of operation.  A message is kept under a key, its queue's, and a sequence that rises from one
-asking to the next of the same queue: that order is the order after a restart.  Most messages are
-kept when they arrive, under their own sequence.  One that is saved later, or goes to the end of
-its queue, gets a new one.  If the storage has it already, that older copy stays owed until the
-new one is safe: both are told to the storage at once (``Append.old``).  So do copies that the
-storage was asked for in between and has not answered for: the first of them that is written
-replaces the older copy, and must not go with a newer one that is not written (``Erase.depends``).
+Theory of operation.  A message is saved under the key of its queue and a sequence that increases
+with each request for the same queue: that order is the order after a restart.  Most messages are
+saved when they arrive, under their own sequence.  A message that is saved later, or goes to the end
+of its queue, gets a new sequence.  If the storage already has it, the older copy stays valid until
+the new one is saved: one request contains both (``Append.old``).  The same applies to copies that
+were requested in between and are not answered yet: the first of them that is written replaces the
+older copy, and must not be erased with a newer one that is not written (``Erase.depends``).
 
-Where a message is kept stands in its ``Rare`` record (``stored``; ``old`` and ``old_key``; and
-``between``), or, while it has none, is its own sequence.
+The place of a saved message is in its ``Rare`` record (``stored``; ``old`` and ``old_key``; and
+``between``), or, if it has none, is its own sequence.
 
-What is put on disk only to save memory, because its queue is not durable, is *transient*: the copy
-goes when the message comes back, and with a restart.
+A message that is on disk only to save memory, because its queue is not durable, is *transient*: the
+copy is erased when the message returns to memory, and by a restart.
 
-Messages of a run (``push_runs.py``) are asked for together, under one ticket.  One of them that is
-asked for anew gets a ticket of its own, and its confirm waits for that one.
+The messages of a run (``push_runs.py``) are requested together, with one ticket.  If one of them is
+requested again, it gets its own ticket, and its confirm waits for that one.
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
-"""The send pass: one message goes out once, to all who are to get it this time.
+"""The send pass: sends one message once to all consumers that get it this time.
 
-Theory of operation (specification, "Delivery Workflow").  Begin send decides once a message.  Then
-each consumer: can it receive?  One that cannot take it fails; one that can is sent to, and the
-message is registered as in flight if the queue wants acknowledges.  End send closes the pass, the
-decisions about all consumers are combined into one and carried out, and the message is in flight,
-put back, settled or dropped.
+Theory of operation (specification, "Delivery Workflow").  Begin send decides once per message.
+Then, for each consumer: can it receive? If not, the delivery fails; otherwise the message is sent
+and, if the queue requests acknowledgements, registered as in flight.  End send closes the pass, the
+decisions about all consumers are combined and carried out, and the message is in flight, put back,
+settled or dropped.
 
-Most queues have handlers that decide none of this and an audience of which all can take all.  Then
-the pass is one or two effects with ready-made lists of recipients (``_send_to_all``), or, where
-each message goes to one consumer, one effect for that one, at whom alone it looks
-(``_send_to_one``).  Otherwise it goes the long way (``_send_deciding``).  A message that is pulled
-has one consumer, the one who asked; for it the pass is the long way with that consumer alone
+Most queues have handlers that decide none of this, and an audience in which every consumer can take
+the message.  Then the pass is one or two effects with ready-made lists of recipients
+(``_send_to_all``), or, if each message goes to one consumer, one effect for that one, and only that
+one is checked (``_send_to_one``).  Otherwise the pass takes the long way (``_send_deciding``).  A
+pulled message has one consumer, the one that pulls; it takes the long way with that consumer alone
 (``send_pulled``).
 
-A message without an id (F41) cannot be acknowledged: no consumer is asked to, and it is done when
-it was sent.  Queues that have had one go the long way.
+A message without an id (F41) cannot be acknowledged: no consumer is asked for it, and the message
+is settled when it was sent.  Queues that have had one take the long way.
 
-The first receiver of a message that was never sent gets the first-acquirer flag (F87); effects
-come before the confirm that a decision makes (seen: delivery, then acknowledge).
+The first receiver of a message that was never sent gets the first-acquirer flag (F87); deliveries
+come before the confirm that a decision makes (observed: delivery, then acknowledgement).
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""What a queue knows of messages that other nodes have too: finding one, letting it go.
+"""Messages that other nodes have, too: finding them, and withdrawing them.
 
-Theory of operation.  Where decisions are shared (F63), a message that its queue keeps is *shared*:
-marked, and found by its id in ``Queue.shared`` until it is settled.  When the queue is done with
-it, the other nodes are told; when another node is done with it, it is withdrawn here.  A withdrawn
-message stays in its list as a tombstone, like one that expired, so withdrawing costs the same
-wherever it stands.
+Theory of operation.  If decisions are shared (F63), a message that its queue keeps is *shared*: it
+is marked, and found by its id in ``Queue.shared`` until it is settled.  When the queue settles it,
+the other nodes are notified; when another node settles it, it is withdrawn here.  A withdrawn
+message stays in its list as a tombstone, like an expired one, so withdrawing costs the same at any
+position.
 
-Ids are the producers' choice and may repeat: of several with one id only the first is shared.
+Producers choose the ids, which may repeat: of several messages with one id, only the first is
+shared.
 
 Each node feeds its own queues.  So a message that feeds have here says nothing about other nodes,
-and what another node has done with it is heeded only once the feeds have it.  A channel with an
-exact name is spoken of by this name (``Channel.shared_name``).
+and a decision of another node is applied only after the feeds have the message.  For a channel with
+an exact name, decisions use this name (``Channel.shared_name``).
 """
 
 from __future__ import annotations

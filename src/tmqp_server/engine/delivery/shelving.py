@@ -1,14 +1,14 @@
-"""Reading deferred messages that are on disk only, before they are due.
+"""Reads deferred messages that are on disk only, before they are due.
 
 Theory of operation.  A queue is woken ``LOOK_AHEAD_S`` before the next of them is due, and reads
-those that are due within that time, in portions, as long as there is room in memory
-(``flights/deferred.py``); without room it reads those whose time has come.  A portion is asked for
-in ranges of sequences that lie close together, of each priority one portion at a time.  What was
-read waits in memory for its time, with all that is deferred there, and what is due after one that
-has not been read waits for it: so they come in their order even if the disk is late.
+the messages that are due within that time, in portions, as long as there is room in memory
+(``flights/deferred.py``); without room it reads only due ones.  A portion is requested as ranges of
+sequences that are close together, one portion at a time for each priority.  Messages that were read
+wait in memory until they are due, and messages that are due after one that has not been read wait
+for it: so they keep their order even if the disk is late.
 
-A message that is cancelled or cleared meanwhile is passed over when it comes.  What the storage has
-looked for and not found cannot be read any more: it is dropped and counted.
+A message that is cancelled or cleared meanwhile is skipped when it arrives.  A message that the
+storage cannot find is dropped and counted.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""A message's way through the broker: pushed, answered for, timed out, expired, cleared.
+"""A message's way through the broker: pushed, acknowledged, timed out, expired, cleared.
 
-Theory of operation.  ``receive`` takes a message in and sends it at once when nothing is in its
-way; otherwise it waits and the pump brings it out later.  ``acknowledge`` and ``time_out`` close
-deliveries.  All deliveries of one sending are judged together: when the last of them is closed,
-the message goes back if any decision wanted that, and is settled otherwise.  So a message is never
-waiting and in flight at once, and three consumers that refuse it cost one put-back, not three.
+Theory of operation.  ``receive`` accepts a message and sends it immediately if nothing prevents
+that; otherwise it waits and the pump sends it later.  ``acknowledge`` and ``time_out`` close
+deliveries.  All deliveries of one send pass are decided together: when the last of them is closed,
+the message is put back if any decision requires that, and is settled otherwise.  So a message is
+never waiting and in flight at the same time, and three consumers that refuse it cost one put-back,
+not three.
 
-*Given back.*  A consumer may release a delivery: then the message goes back without the handler's
-word, when the last who has it is done with it.
+*Release.* A consumer may release a delivery: then the message is put back without the handler, when
+the last consumer that has it has answered.
 
-*The consumer that vanished.*  Deliveries stay in flight when their consumer disconnects, until
-their acknowledge timeout (F99): the client may be back by then and answer nothing twice.  At the
-timeout the handler decides as always.  But if nobody answered, all who had the message have gone,
-and the handler neither puts it back nor tells the producer that it failed, then it goes back to
-the front: nobody was there who could have dealt with it, so it is not lost.
+*Disconnected consumers.* Deliveries stay in flight when their consumer disconnects, until their
+acknowledgement timeout (F99), because the client may reconnect.  At the timeout the handler decides
+as usual.  But if no consumer answered, all consumers that had the message have disconnected, and
+the handler neither puts it back nor notifies the producer of a failure, then it is put back at the
+front: no consumer could have processed it, so it must not be lost.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Everything that the engine tells the world to do, a module for each subject.
+"""All outputs of the engine, one module for each subject.
 
-Doors and everybody else import effects from here; only the modules of this folder name each other.
+Other packages import effects from here; only the modules of this folder import each other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What every effect is: something the engine tells the world to do, in the order in which to do it.
+"""The base class of effects, which the world carries out in order.
 
-An effect names sessions by number and says nothing of bytes: the door of each session turns it
-into its own protocol (rule 3).  ``request`` and ``wire`` are handed back exactly as the command
-brought them.
+An effect names sessions by number and contains no bytes of a protocol: the door of each session
+encodes it (rule 3).  ``request`` and ``wire`` are returned exactly as the command contained them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The effect of a client's wish that the server drains."""
+"""The effect of a client's request to drain the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effects that tell what happened: to the world, to subscribers, to handlers of channels."""
+"""The effects about events: for the world, for subscribers, for event handlers of channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effects about messages: given to clients, confirmed, passed on."""
+"""The effects about messages: deliver, confirm, forward."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The effects of reading what is kept, and of keeping where readers are.
+"""The effects for reading kept messages, and for saving the positions of readers.
 
-Cursors are kept like the topology, with a ticket.  A question is answered in its place among all
-that is written: what was appended before it was asked is found.
+Cursors are saved like the topology, with a ticket.  A question is answered in order with the
+writes: it finds everything that was appended before it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The effects of routers: calls to other programs by HTTP, and what comes of messages.
-
-They are effects like those of ``effects.py``.
-"""
+"""The effects of routers: HTTP calls to other programs, and the results of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effects that stand for those of a run: deliveries, confirms, and what is kept of it."""
+"""The effects for runs: deliveries, confirms, and requests to save and erase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effects about connections: let in, turned away, answered, closed."""
+"""The effects about connections: accept, refuse, answer, close."""
 
 from __future__ import annotations
 

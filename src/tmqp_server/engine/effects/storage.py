@@ -1,6 +1,6 @@
-"""The effects that a storage carries out: messages and topology, kept and forgotten.
+"""The effects for the storage: saving and erasing messages and topology.
 
-Topology effects carry a ticket like ``Append`` and are answered by ``Synced`` in the same way.  A
+Topology effects have a ticket like ``Append`` and are answered by ``Synced`` in the same way.  A
 storage keeps the order of all of them.
 """
 

@@ -1,6 +1,6 @@
-"""The effects of transactions, and what is told of them.
+"""The effects of transactions, and the answers about them.
 
-``CommitStored`` is one effect, with one ticket: whoever carries it out cannot take half of it.
+``CommitStored`` is one effect, with one ticket: it is carried out as a whole.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The books on messages: what is in memory, who has what in flight, what became of each.
+"""The accounts of messages: messages in memory, deliveries in flight, outcomes.
 
-``Flights`` changes these books, and no other module does.
+Only ``Flights`` changes these accounts.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""The books on deferred messages: the part of ``flights`` for those that wait for their time.
+"""The accounts of deferred messages; a part of ``flights``.
 
 Theory of operation.  A queue that may have messages on disk only (durable, or with ``overflow``)
-keeps ``memory_limit`` of the deferred ones in memory.  Of one that finds no room, only an entry
-with its id, its time and its place on the disk stays: it is *put away*, at once if the storage has
-it, else as soon as it does.  ``shelving.py`` reads it again a little before it is due.  For those
-that are due so soon that they would have to be read at once there is as much room again; if that is
-full as well, they are read when they are due.
+keeps ``memory_limit`` of the deferred ones in memory.  Of a message that finds no room, only an
+entry with its id, its time and its place on disk stays: it is *put away*, immediately if the
+storage has it, otherwise as soon as it does.  ``shelving.py`` reads it a little before it is due.
+Messages that are due so soon that they would have to be read immediately have the same amount of
+room again; if that is full as well, they are read when they are due.
 
-A queue that is not durable has a *transient* copy made of what is to be put away
-(``Saver.defer``), which a restart forgets.  It is erased as soon as the message is in memory again,
-or was there all the time: if it is due, or room is free, before the storage has answered.
+For a queue that is not durable, a *transient* copy of a message to be put away is saved
+(``Saver.defer``), which does not survive a restart.  It is erased as soon as the message is in
+memory again, or if the message stayed in memory because it became due, or room became free, before
+the storage answered.
 
-Only what the disk says as well as the memory is put away.  A message stays in memory if its
-producer must still be told of it, if it is to go to the front of its queue, if it has a key or was
-copied by feeds, or if other nodes know it.
+A message is put away only if the disk has all facts about it.  It stays in memory if its producer
+must still be answered, if it goes to the front of its queue, if it has a key or was copied by
+feeds, or if other nodes have it.
 """
 
 from __future__ import annotations

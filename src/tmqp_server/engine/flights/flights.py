@@ -1,8 +1,9 @@
-"""Keeps the books on messages: which are in memory, who has which in hand, what became of them.
+"""Keeps the accounts of messages: which are in memory, which are in flight to whom, their outcomes.
 
 Theory of operation.  A message is *admitted* when its queue has accepted it, *taken off* when it
-was sent to somebody who is to answer for it, *answered* by each who has it, and *let go* when it is
-settled.  Whoever decides any of this calls here, and nobody else changes these books:
+was sent to a consumer that must acknowledge it, *answered* by each of these, and *let go* when it
+is settled.  The code that decides any of this calls this module, and only this module changes these
+accounts:
 
 ===========================================  ===================================================
 ``Queue.flights``, ``duplicates``, ``held``       what is in flight, and what holds the queue back

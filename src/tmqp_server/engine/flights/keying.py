@@ -1,8 +1,8 @@
-"""Keeps tables of keys: who has which bucket, which message has locked its key, at what charge.
+"""Keeps the tables of keys: the owners of buckets, the locks of keys, and their charges.
 
-A table is charged to its queue, so it goes with it.  What it takes is never refused, as with
-deliveries in flight: there are no more locks than messages in memory, and no more buckets than
-``BUCKETS`` for each distinct filter.
+A table is charged to its queue and removed with it.  Its memory is never refused, as for deliveries
+in flight: there are no more locks than messages in memory, and at most ``BUCKETS`` buckets for each
+distinct filter.
 """
 
 from __future__ import annotations

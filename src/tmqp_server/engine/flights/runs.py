@@ -1,4 +1,4 @@
-"""The books on messages as far as runs need them: the part of ``flights`` for many at once."""
+"""The accounts of messages in runs; a part of ``flights``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine is made of: queues, messages, sessions, channels, delivery handlers."""
+"""The objects of the engine: queues, messages, sessions, channels, delivery handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Since when the oldest message of a queue waits."""
+"""The age of the oldest waiting message of a queue."""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""Cells: counters and values that live for a time, in spaces, in the order in which they were made.
+"""Cells: counters and values with a time to live, in spaces, in the order of their creation.
 
-Theory of operation.  A cell is no message: nobody consumes it, and it has a key.  It is gone at its
-deadline, exactly, for everybody who asks; times are whole nanoseconds, so that what is added to a
-deadline and taken from it again leaves nothing behind.
+Theory of operation.  A cell is not a message: it is not consumed, and it has a key.  It ends
+exactly at its deadline, for every request; times are whole nanoseconds, so that adding to a
+deadline and subtracting again leaves no difference.
 
-*The wheel* only gives memory back.  It files cells by the tick in which they end, in coarser ticks
-the longer that is away, so there are few ticks however many cells there are, and a cell that is
-dropped, or lives longer, is taken out at once.  When a coarse tick begins its cells are filed
-again; of the finest, they are freed when it is over.
+*The wheel* only frees memory.  It files cells by the tick in which they end, in coarser ticks for
+later ends, so there are few ticks however many cells there are; a cell that is dropped or extended
+is removed from it immediately.  When a coarse tick begins, its cells are filed again; the cells of
+a finest tick are freed when it is over.
 
-*Order.*  Each cell of a space has a number, and cells are listed by it in portions: they stand in
-blocks of some hundred numbers, so that the next portion is found without going through all cells.
+*Order.* Each cell of a space has a number, and cells are listed by it in portions: they are in
+blocks of some hundred numbers, so that the next portion is found without examining all cells.
 
-*Figures.*  Reads and writes of the last minute are counted as ``rates.py`` does it; both have one
+*Statistics.* Reads and writes of the last minute are counted as in ``rates.py``; both share one
 slot, so that a cell stays small.
 """
 

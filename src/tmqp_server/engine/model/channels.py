@@ -5,11 +5,11 @@ clients join channels, not queues).  Look-up ignores case (F46) and is needed fo
 so the table also remembers the spellings that were used, a bounded number of them for each
 channel: finding a channel is then one dict access.
 
-Clients of other protocols tell ``Orders`` from ``orders``.  Their doors mark a name as *exact*
-(``EXACT_MARK`` before it).  A channel that is created so is, for exact names, found by this
-spelling alone: another spelling is another channel, whose real name has its capitals escaped
-(``%4Frders``).  A channel created without the mark is found by every spelling, exact or not; and
-so is an exact one by names without the mark, as long as nobody has its name in another case.
+Clients of other protocols distinguish ``Orders`` from ``orders``.  Their doors mark a name as
+*exact* (``EXACT_MARK`` before it).  An exact name finds a channel that was created with the mark
+only by this spelling: another spelling is another channel, with escaped capitals (``%4Frders``).  A
+channel created without the mark is found by every spelling, exact or not; names without the mark
+also find an exact channel, unless another one has its name in another case.
 """
 
 from __future__ import annotations

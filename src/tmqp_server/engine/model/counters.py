@@ -1,7 +1,7 @@
-"""What is counted, and only counted: of a queue, and of the whole broker.
+"""Counters of a queue and of the whole broker.
 
-Nothing decides by these numbers, but for ``Queue.imbalance``, which compares them with what is
-there.  Each is changed in one module; ``tests/tmqp_server/engine/test_writers.py`` says in which.
+No decision depends on them; only ``Queue.imbalance`` compares them with the actual messages.  Each
+is changed in one module, named in ``tests/tmqp_server/engine/test_writers.py``.
 """
 
 from __future__ import annotations

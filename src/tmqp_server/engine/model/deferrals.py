@@ -1,12 +1,11 @@
-"""``Deferrals``: the messages of one queue that are not to be sent yet, by time and by id.
+"""``Deferrals``: the deferred messages of one queue, by time and by id.
 
 Some of them may be on disk only: these have entries without messages in a ``DeferralShelf``.
 
-Theory of operation.  Each priority has a line of its own, so that either can be cleared in one go.
-A heap has the message that is due first in front; each entry knows its place
-in it, so one that is cancelled leaves without a trace, in as many steps as the heap is deep.  The
-heap is ordered by time and, at the same time, by sequence.  Ids are the producers' choice and may
-repeat: the entries of one id are all found by it.
+Theory of operation.  Each priority has its own heap, so that either can be cleared separately.  The
+message that is due first is in front; each entry knows its position, so a cancelled one is removed
+in as many steps as the heap is deep.  The heap is ordered by time and, for equal times, by
+sequence.  Producers choose the ids, which may repeat: an id finds all its entries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What each queue status means: one ``Discipline`` a status, in a table by its number.
+"""The meaning of each queue status: one ``Discipline`` per status, in a table by its number.
 
-A discipline is facts, which the workflow reads: whether messages are refused, kept, sent by
-themselves, given to one consumer each.  The workflow knows no status by its name, so what a
-status does can be read off its row.
+A discipline has facts that the workflow reads: whether messages are refused, kept, sent
+automatically, or given to one consumer each.  The workflow does not know a status by name, so a row
+shows everything that a status does.
 """
 
 from __future__ import annotations

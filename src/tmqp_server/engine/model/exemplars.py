@@ -1,8 +1,8 @@
-"""``Exemplars``: examples of messages that have waited, by the traces that they are part of.
+"""``Exemplars``: examples of messages that have waited, with their traces.
 
 A histogram tells how many messages waited how long; an exemplar leads from one of its buckets to
-what else is known of such a message.  Each bucket has one, and gets another after a minute: so few
-messages are looked into, whatever their number.
+the trace of such a message.  Each bucket has one, which is replaced after a minute: so few messages
+are examined, whatever their number.
 """
 
 from __future__ import annotations

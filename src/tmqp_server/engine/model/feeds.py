@@ -1,7 +1,7 @@
-"""``Feed``: a consumer that is a queue, which takes a message at once and answers at once.
+"""``Feed``: a consumer that is a queue, which takes and acknowledges a message immediately.
 
 A feed copies the messages of one queue, its source, into another, its target.  The copies are
-messages of their own, with the same id and wire form.  ``delivery/feeding.py`` makes them.
+separate messages, with the same id and wire form.  ``delivery/feeding.py`` makes them.
 """
 
 from __future__ import annotations

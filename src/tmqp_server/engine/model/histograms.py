@@ -1,7 +1,7 @@
-"""``Histogram``: how long things took, counted in buckets with fixed bounds.
+"""``Histogram``: how long things took, counted in buckets with fixed limits.
 
-One observation is a search among 16 numbers and three additions, so it is made for a batch, a pass
-or a request, and never for a message: ``weight`` says for how many messages it stands.
+One observation is a search among 16 numbers and three additions, so there is one for each batch,
+pass or request, and not for each message: ``weight`` is the number of messages that it represents.
 """
 
 from __future__ import annotations

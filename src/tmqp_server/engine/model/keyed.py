@@ -1,12 +1,14 @@
-"""``KeyedList``: messages of one priority that wait where some wait for others of their key.
+"""``KeyedList``: waiting messages of one priority, in a queue in which some wait for others of
+their key.
 
-Theory of operation.  It is a ``ParkingList``, with two kinds of lanes more.  ``owned`` lanes have
-what is for one consumer, by its number; what is *held* waits for something with a name, a key or a
-bucket, that somebody else has.  When that is free, the lane is *freed*: its messages are looked at
-again, the oldest first, before all that nobody has looked at yet.
+Theory of operation.  It is a ``ParkingList`` with two further kinds of lanes.  ``owned`` lanes have
+messages for one consumer, by its number; *held* messages wait for a key or a bucket, by its name,
+that is in use.  When that is free, the lane is *freed*: its messages are examined again, the oldest
+first, before all messages that were not examined yet.
 
-A message that comes back goes to where it stood, by the stamp that it got when it came up first,
-so that those of a key keep their order.  Those without a key go before all others, as elsewhere.
+A message that is put back returns to its position, by the stamp that it got when it was first
+examined, so that the messages of a key keep their order.  Messages without a key go before all
+others, as elsewhere.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Keys: who may take the messages that belong together, and how many of them at a time.
+"""Keys: which consumer may take the messages of a key, and how many of them at a time.
 
 Theory of operation.  A queue may keep messages of the same key together, in one of two ways.
 
-*Sticky.*  Keys fall into ``BUCKETS`` buckets.  A bucket is a consumer's from the first message on
-that he gets of it: all others of it are for him as long as he is there.  One who takes a bucket
-over gets nothing of it before his predecessor has nothing of it in hand, so that what comes back
-comes first.  Until then the bucket is *closing*, and its messages wait for it.  A bucket goes to
-the one who has the fewest; when somebody joins, those who have more than their share give buckets
-up.  Where consumers have filters, a bucket may have several owners: a message is for the first of
-them who accepts it.
+*Sticky.* Keys fall into ``BUCKETS`` buckets.  The consumer that gets the first message of a bucket
+owns it: all others of the bucket are for this consumer as long as it has joined.  A new owner gets
+no message of a bucket while the previous one still has some in flight, so that returned messages
+come first.  Until then the bucket is *closing*, and its messages wait for it.  A bucket goes to the
+consumer that has the fewest; when a consumer joins, those with more than their share give buckets
+up.  If consumers have filters, a bucket may have several owners: a message is for the first of them
+that accepts it.
 
-*Strict.*  A message that comes up *locks* its key until it is settled, wherever it is meanwhile:
-in hand, put back, or waiting for its time.  Others of the key wait for that.
+*Strict.* An examined message *locks* its key until it is settled, wherever it is meanwhile: in
+flight, put back, or deferred.  Others of the key wait for that.
 
-Whoever changes a table is ``engine/flights/keying.py``, which keeps its account, too.
+``engine/flights/keying.py`` changes the tables and keeps their account.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""``Levels``: messages that nobody has looked at, where each of ten priorities is a level.
+"""``Levels``: messages that were not examined yet, in ten levels of priority.
 
-A queue has two lists, of messages of high priority and of the others.  Where ten priorities count
-(the option ``priorities``), each list has its messages by level, the highest first, and those of a
-level in the order in which they came.  The level is read from what the producer sent, so it is the
-same after a restart and from the disk.
+A queue has two lists, of messages of high priority and of the others.  With ten priorities (the
+option ``priorities``), each list has its messages by level, the highest first, and those of a level
+in order of arrival.  The level is read from the producer's bytes, so it is the same after a restart
+and from the disk.
 
-*Stamps* (``parking.py``) tell the level: those of one level are far from those of the next.
+*Stamps* (``parking.py``) contain the level: those of one level are far from those of the next.
 """
 
 from __future__ import annotations

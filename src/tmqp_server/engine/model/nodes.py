@@ -1,4 +1,4 @@
-"""What is known of another server, of a cluster or of a group."""
+"""Facts about another server, of a cluster or of a group."""
 
 from __future__ import annotations
 

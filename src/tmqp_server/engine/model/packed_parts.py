@@ -1,8 +1,9 @@
-"""``PackedPart``: messages that came one at a time, and wait together in one piece of bytes.
+"""``PackedPart``: messages that arrived one at a time, and wait together in one bytes object.
 
-A waiting message of 100 bytes is four objects of 500 bytes together: itself, its wire form, its id
-and its bytes.  Deep in a queue nobody needs them for long.  So only the bytes are kept there, and
-the few facts that the engine adds; all else is made again when it is the message's turn.
+A waiting message of 100 bytes is four objects of 500 bytes in total: itself, its wire form, its id
+and its bytes.  Deep in a queue, they are not needed for a long time.  So only the bytes are kept
+there, with the few facts that the engine adds; the objects are created again when it is the
+message's turn.
 """
 
 from __future__ import annotations

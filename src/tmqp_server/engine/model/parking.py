@@ -1,19 +1,20 @@
-"""``ParkingList``: messages that wait where not everybody may take each of them.
+"""``ParkingList``: waiting messages in a queue in which not every consumer may take each of them.
 
-Theory of operation.  Behind a filter, the message that came first may be for a consumer that is
-away, and those behind it for one that is ready.  So each message is *examined* once: who would take
-it?  If nobody can now, it is *parked* in the lane of those who would (see ``selection.py``), and a
-consumer that becomes ready takes the oldest message of its lanes, without a look at the others.
+Theory of operation.  With filters, the first message may be for a consumer that is absent, and
+later ones for a consumer that is ready.  So each message is *examined* once: which consumers accept
+it? If none of them can take it now, it is *parked* in the lane of these consumers (see
+``selection.py``), and a consumer that becomes ready takes the oldest message of its lanes, without
+examining the others.
 
-The list is in this order: ``front``, what was put back before all others; the lanes; ``older``, the
-lanes that must be looked at again, for a filter has come that they know nothing of; and behind all
-of them what nobody has looked at yet.  *Stamps* count up in this order.  They are the order in
-which messages came, but for those that were put back.
+The list has this order: ``front``, the messages that were put back before all others; the lanes;
+``older``, the lanes that must be examined again, because of a new filter; then the messages that
+were not examined yet.  *Stamps* increase in this order.  They are the order of arrival, except for
+messages that were put back.
 
-Whatever does not ask who takes a message (pulls, expiry, clearing) finds one list, in order.
+Code that does not distinguish consumers (pulls, expiry, clearing) sees one list, in order.
 
-Where priorities count, what nobody has looked at stands in ``levels`` instead (``levels.py``), and
-so does what is put back.  Then a message goes before all of a lower level, parked ones too.
+With priorities, ``levels`` has the messages that were not examined yet instead (``levels.py``), and
+those that are put back.  Then a message goes before all of a lower level, including parked ones.
 """
 
 from __future__ import annotations

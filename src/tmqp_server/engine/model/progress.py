@@ -1,4 +1,4 @@
-"""What a walk over all queues must be told while it is taken in portions."""
+"""The progress of a walk over all queues in portions."""
 
 from __future__ import annotations
 

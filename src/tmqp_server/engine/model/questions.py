@@ -1,11 +1,11 @@
-"""Which direct messages wait for an answer, and from whom.
+"""Direct messages that wait for an answer, and the clients that may answer.
 
-A client learns the id of whatever reaches it, so an id alone proves nothing: an answer (an
-acknowledge or a response) is passed on only if its sender was brought a message of that id, and the
-one it is for asked for an answer.  Each receiver may acknowledge once and respond once.
+A client learns the id of every message that it receives, so an id alone proves nothing: an answer
+(an acknowledgement or a response) is forwarded only if its sender received a message with that id,
+and if its target requested an answer.  Each receiver may acknowledge once and respond once.
 
 Questions belong to the session that asks and end with it.  An old one makes room for a new one:
-nobody waits for ever, and answers are passed on for a limited time.
+answers are forwarded for a limited time.
 """
 
 from __future__ import annotations

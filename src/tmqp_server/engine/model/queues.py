@@ -1,4 +1,4 @@
-"""Queues: where the messages of a queue are at any moment, and the books about it.
+"""Queues: the places of the messages of a queue, and the counters about them.
 
 Theory of operation.  A message that a queue has accepted is in exactly one of five places, or it
 is settled:
@@ -6,16 +6,17 @@ is settled:
 * waiting, in the high-priority or the regular ``WaitingList`` (F85: the high one first, first in
   first out in each; a put-back goes to either end, F98), or behind one in its ``Tail`` on disk;
 * deferred, in ``Deferrals``, until its not-before time;
-* in flight, in ``flights``, from the sending until every consumer that has it has answered or
-  timed out, in the order of their timeouts; those with other timeouts stand in ``timed``;
-* withheld, as part of a batch, until that is safe: nobody sees it.
+* in flight, in ``flights``, from the sending until every consumer that has it has answered or timed
+  out, in the order of their timeouts; those with other timeouts are in ``timed``;
+* withheld, as part of a batch, until that is saved: it is not visible.
 
-Settled messages are only counted: *done* (answered for, or sent where nobody need answer),
+Settled messages are only counted: *done* (acknowledged, or sent if no acknowledgement is needed),
 *expired*, *dead* (moved to the dead-letter queue), *cleared*, *dropped* (given up).  ``imbalance``
 is 0 after every step: accepted = waiting + deferred + in flight + withheld + settled.
 
 ``flights`` is keyed by message id (F95).  Ids may repeat: a second message with an id in flight is
-a *duplicate*, found through ``duplicates``; an acknowledge closes the oldest its sender has.
+a *duplicate*, found through ``duplicates``; an acknowledgement closes the oldest one that its
+sender has.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How often something happened in the last minute, in two numbers.
 
-The minute is divided into six slots of ten seconds: the running one and the five before it count.
-All of them are parts of one number, the running slot the lowest.
+The minute is divided into six slots of ten seconds: the current one and the five before it count.
+All of them are parts of one number, the current slot the lowest.
 """
 
 from __future__ import annotations

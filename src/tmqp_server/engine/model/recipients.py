@@ -1,4 +1,4 @@
-"""Who gets one message."""
+"""The recipients of one message."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""``Selection``: the distinct filters of an audience, and who would take a message by them.
+"""``Selection``: the distinct filters of an audience, and the consumers that accept a message.
 
-Theory of operation.  Consumers with the same filter share a *slot*, which is a bit.  A message is
-tested by each filter once, which gives its *mask*: the bits of those that accept it.  From a mask
-follows which places of the ring would take the message (*takers*): those of the filters' consumers,
-and all that have no filter.  Who has joined or left changes that, and no mask.
+Theory of operation.  Consumers with the same filter share a *slot*, which is a bit.  Each filter
+tests a message once, which gives its *mask*: the bits of the filters that accept it.  The mask
+determines the places of the ring that would take the message (*takers*): those of the filters'
+consumers, and all without a filter.  Joins and leaves change the takers, but no mask.
 
-``epoch`` counts the filters that have ever come.  A bit is given again when nobody has the filter
-any more, but to a filter of a later epoch: who knows up to which epoch a mask was made needs to
-test the later filters only.
+``epoch`` counts all filters that were ever added.  A bit is reused when no consumer has its filter
+any more, but for a filter of a later epoch: a mask that was made up to some epoch needs only the
+tests of later filters.
 
-Filters are few, for each is asked about each message.  Those that are not counted are as many as
-there are consumers: their family tells by its key what was found out before.
+The number of filters is limited, because each tests each message.  Families of filters that are not
+counted have as many members as there are consumers: a family finds the result by its key.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
 """Sessions, their subscriptions, and the audience that the subscriptions of a channel form.
 
-Theory of operation.  Most messages go to an audience of which everybody can take everything; that
-case must not cost a look at each consumer.  So an audience *counts* its exceptions instead of
-finding them: ``stalled`` subscriptions cannot take a delivery now (the session's outbound buffer
+Theory of operation.  Most messages go to an audience in which every consumer can take everything;
+that case must not require a check of each consumer.  So an audience *counts* its exceptions instead
+of finding them: ``stalled`` subscriptions cannot take a delivery now (the session's outbound buffer
 is full, it has too much unanswered, or the credit is used up), ``special`` ones must be looked at
 each time (they have a finite credit or a filter).  While both are 0, the lists of session numbers,
-made when somebody joins or leaves and shared by all effects in between, are the recipients.
+made when a client joins or leaves and shared by all effects in between, are the recipients.
 
-A broadcast waits for nobody: it passes over those that are *deaf* (the outbound buffer is full, or
-the credit is used up), who are in no list while they are.
+A broadcast does not wait: it skips subscriptions that are *deaf* (the outbound buffer is full, or
+the credit is used up), which are in no list meanwhile.
 
-A queue whose messages go to one consumer each needs the next that can take one: the subscriptions
-stand in a ring in join order, and ``ready`` has a bit for each place at which nobody is stalled.
-While somebody is *exclusive*, one of these is the ``sole`` taker of such queues, and the only one
-that may have a bit.  In an audience of a *single* consumer everybody is.
+A queue whose messages go to one consumer each needs the next one that can take a message: the
+subscriptions are in a ring in join order, and ``ready`` has a bit for each place that is not
+stalled.  While some are *exclusive*, one of them is the ``sole`` taker of such queues, and only it
+may have a bit.  In an audience of a *single* consumer, all are exclusive.
 
-``line`` is where queues wait that have messages and an audience that cannot take them.
+``line`` has the queues with messages that the audience cannot take.
 """
 
 from __future__ import annotations

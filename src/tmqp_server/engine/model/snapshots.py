@@ -1,8 +1,8 @@
-"""The snapshots: read-only copies of what the engine knows, the bodies of information replies.
+"""Snapshots: read-only copies of the engine's state, for replies to requests for information.
 
-Field names are the specification's, in this language's spelling (F67-F69); units stand last.
-Times are monotonic seconds of the engine's clock, None for never: the world that owns the clock
-turns them into dates.  A snapshot never changes after it was taken.
+Field names are the specification's, in this language's spelling (F67-F69); units come last.  Times
+are monotonic seconds of the engine's clock, None for never: the world that owns the clock turns
+them into dates.  A snapshot never changes after it was taken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Snapshots for those who watch a server: more of a client than lists of the protocol show."""
+"""Snapshots for monitoring: more facts about a client than lists of the protocol have."""
 
 from __future__ import annotations
 

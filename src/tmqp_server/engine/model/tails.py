@@ -1,13 +1,13 @@
-"""``Tail``: what a queue knows of those of its waiting messages that are on disk only.
+"""``Tail``: the waiting messages of a queue that are on disk only.
 
 Theory of operation.  A queue that may spill keeps the first messages of each priority in memory;
-what comes when they are too many is appended to the storage and let go of as soon as the storage
-has it.  These messages wait behind all of their priority that are in memory, in the order of their
-sequences: everything after ``after`` up to ``last`` that is owed.  While there is such a tail, what
-arrives goes to its end.  It comes back from its beginning, in portions, as room gets free.
+further ones are appended to the storage and removed from memory as soon as the storage has them.
+These messages wait after all messages of their priority that are in memory, in the order of their
+sequences: all messages after ``after`` up to ``last`` that are not settled.  While there is such a
+tail, new messages go to its end.  Its beginning is read back in portions, when there is room.
 
-The tail is counted, not listed.  Only what is in memory although its copy stands within the tail's
-range (a deferred message, one saved late) is remembered, in ``skip``, so that it does not come
+The tail is counted, not listed.  Only messages in memory whose copy is within the range of the tail
+(a deferred message, one that was saved late) are remembered, in ``skip``, so that they are not read
 twice.
 """
 

@@ -1,4 +1,4 @@
-"""``Terms``: what a subscriber wants of its deliveries, and ``AcceptedTerms``, what it gets."""
+"""``Terms``: the requested terms of a subscription, and ``AcceptedTerms``, the actual ones."""
 
 from __future__ import annotations
 

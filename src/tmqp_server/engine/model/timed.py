@@ -1,8 +1,9 @@
-"""Deliveries with timeouts of their own: those of a consumer's terms, and those it has extended.
+"""Deliveries with their own timeouts: by a consumer's terms, or extended.
 
-A queue's other messages in flight stand in the order of their timeouts, as all have the queue's.
-These stand beside them, with a heap that knows which of them is next.  An entry of the heap may be
-out of date: the message has left, or its time was changed; it is dropped when it comes to the top.
+A queue's other messages in flight are in the order of their timeouts, because all have the queue's
+timeout.  These are separate, with a heap that knows the next one.  An entry of the heap may be out
+of date, because the message was settled or its time was changed; it is dropped when it comes to the
+top.
 """
 
 from __future__ import annotations

@@ -3,16 +3,17 @@
 Theory of operation.  The engine has no clock: each step gets ``now`` and the world asks for the
 next deadline.  Three structures keep that cheap.
 
-*Acknowledge timeouts* need none of their own: a queue's messages in flight stand in the order in
-which they were sent and share one timeout, so the oldest is always the next (``queues.py``).
+*Acknowledgement timeouts* need no structure of their own: a queue's messages in flight are in the
+order in which they were sent and share one timeout, so the oldest is always the next
+(``queues.py``).
 
 *Expiry* is an ``ExpiryWheel`` in each list of waiting messages: messages by the tick in which they
-become too old.  A message enters when it starts to wait and is taken out when it stops, so the
-wheel never holds what is gone; deadlines are kept to within one tick and never early (C8).
+expire.  A message enters when it starts to wait and is removed when it stops, so the wheel has only
+waiting messages; they expire within one tick of their deadline and never early (C8).
 
-*Wake-ups*: each queue that waits for a moment has one entry in one heap, for the earliest of its
-moments.  A queue that needs to be woken earlier gets a second entry and forgets the first, which
-is passed over when its time comes.
+*Wake-ups*: each queue that waits for a time has one entry in one heap, for the earliest of its
+times.  A queue that must be woken earlier gets a second entry; the first is skipped when its time
+comes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Moments that are no moment: what the engine stores where a time is absent.
+"""Special values of times: never and immediately.
 
-The engine counts time in monotonic seconds, and a restored time may lie before the clock's own
-start: negative, or zero.  So "never" and "at once" are infinities, which compare as they mean and
-can be no reading of any clock.
+The engine counts time in monotonic seconds, and a restored time may be before the clock's start:
+negative, or zero.  So "never" and "immediately" are infinities, which compare correctly and are not
+readings of any clock.
 """
 
 from __future__ import annotations

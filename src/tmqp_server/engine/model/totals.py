@@ -1,7 +1,7 @@
-"""What is counted beside the queues, for who watches a server: of sessions, confirms, refusals.
+"""Counters outside the queues, for monitoring: of sessions, confirms, refusals.
 
-Nothing decides by these numbers.  What sessions have counted is added when they end, so that a sum
-over all sessions, those that are over included, never falls.
+No decision depends on these numbers.  The counters of sessions are added when they end, so that a
+sum over all sessions, including ended ones, never decreases.
 """
 
 from __future__ import annotations

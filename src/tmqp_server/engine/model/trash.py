@@ -1,4 +1,4 @@
-"""``Trash``: what was cleared from a queue in one go, and is disposed of bit by bit."""
+"""``Trash``: cleared messages of a queue, which are freed in portions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``WaitingPart``: some messages that wait one behind the other, in order."""
+"""``WaitingPart``: some consecutive waiting messages, in order."""
 
 from __future__ import annotations
 

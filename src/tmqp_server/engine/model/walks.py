@@ -1,8 +1,8 @@
 """Walks over all channels and clients, in portions.
 
-Theory of operation.  A walk notes at its beginning which channels, or clients, there are; this
-takes no longer than to copy a list.  Each portion looks at the next ones.  What was removed
-meanwhile is passed over, and what came is not seen.
+Theory of operation.  A walk copies the list of channels, or clients, at its beginning.  Each
+portion examines the next ones.  Those that were removed meanwhile are skipped, and new ones are not
+included.
 """
 
 from __future__ import annotations

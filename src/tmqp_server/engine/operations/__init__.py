@@ -1,4 +1,4 @@
-"""The operations of clients on channels, queues and the server, and questions about them."""
+"""The operations of clients on channels, queues and the server, and requests for information."""
 
 from __future__ import annotations
 

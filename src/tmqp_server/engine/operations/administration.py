@@ -1,14 +1,16 @@
 """The operations on channels and queues: create, remove, join, leave, update, clear.
 
-Each is answered once, whatever happens, and the connection stays (F43, F44).  What an operation
-sets free is delivered before its answer (F48; seen: a queue set to push delivers, then answers).
+Each is answered exactly once, and the connection stays open (F43, F44).  Messages that an operation
+releases are delivered before its answer (F48; observed: a queue set to push delivers, then
+answers).
 
-A channel with very many queues is removed in portions: it is there, with ever fewer queues, until
-the last one has gone; then the channel goes, and only then is the operation answered (F51).
+A channel with very many queues is removed in portions: it exists, with fewer and fewer queues,
+until the last one is removed; then the channel is removed, and only then the operation is answered
+(F51).
 
 A *temporary* channel ends with its owner or its last consumer, and is never stored.  Any channel
-may end because nobody uses it: a timer looks at what was counted since it last looked, so a push
-costs nothing more, and the channel goes between once and twice its timeout after its last use.
+may end because it is idle: a timer compares counters with those of its last run, so a push costs
+nothing extra, and the channel ends between one and two timeouts after its last use.
 """
 
 from __future__ import annotations

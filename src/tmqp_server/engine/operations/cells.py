@@ -1,9 +1,9 @@
 """Counters and values with a time to live: the commands about cells.
 
-Theory of operation.  Cells are in memory only, and a restart ends them all.  Each is charged in the
-books, and each space holds a bounded number, so what strangers can make is bounded, too.  Whoever
-finds a cell whose deadline has come frees it and finds nothing; what nobody looks for is freed by
-the wheel (``model/cells.py``), some hundred at a time.
+Theory of operation.  Cells are in memory only; a restart removes them.  Each is charged to the
+memory account, and each space has a bounded number, so clients cannot create an unlimited amount.
+A command that finds a cell after its deadline frees it and treats it as missing; the wheel
+(``model/cells.py``) frees other ended cells, some hundred at a time.
 """
 
 from __future__ import annotations

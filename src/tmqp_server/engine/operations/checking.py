@@ -1,4 +1,4 @@
-"""Looks whether a broker can be as it is to be."""
+"""Checks the options of a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lets clients in and out, and notes which of them read."""
+"""Connects and disconnects clients, and tracks which of them read."""
 
 from __future__ import annotations
 

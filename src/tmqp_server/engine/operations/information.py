@@ -1,8 +1,7 @@
-"""The answers to questions: describe and list, as snapshots.
+"""Replies to requests for information: describe and list, as snapshots.
 
-Who may ask what is decided before a question becomes a command (F66).
-
-A list that is too long to be sent, or too much work, is refused before its items are collected.
+Rights are checked before a request becomes a command (F66).  A list that is too long to be sent, or
+too much work, is refused before its items are collected.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the broker knows of the other nodes of a cluster, and what they decided (F63, F69).
+"""The other nodes of a cluster and their decisions, as the broker knows them (F63, F69).
 
-A slave of this server is a session like a client's, marked as a node; a master is known only by
-what the world reports of it.  Messages that slaves bring go the way of all messages (F133).
+A slave of this server is a session like a client's, marked as a node; of a master, the broker knows
+only what the world reports.  Messages from slaves are handled like all messages (F133).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The operation by which clients subscribe to events and unsubscribe (F127, F128).
 
-Who may listen to what is decided before a wish becomes a command.
+Rights are checked before a request becomes a command.
 """
 
 from __future__ import annotations

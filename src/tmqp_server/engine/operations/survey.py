@@ -1,14 +1,14 @@
-"""``Survey``: the whole broker in numbers, taken in portions.
+"""``Survey``: the counters of the whole broker, collected in portions.
 
 Theory of operation.  A walk over ten thousand queues takes as long as a thousand messages, so it is
-divided: whoever wants it calls :meth:`Survey.go_on` until it is done, and lets others work between.
-The broker changes meanwhile.  So that no sum is ever smaller than that of the survey before, what
-is gone at the beginning is read then, and each queue that goes before the survey has come to it
-says what it has counted (:class:`SurveyInProgress`).  Sessions are found at the beginning and read
-later, whether or not they are still there.
+divided: the caller calls :meth:`Survey.go_on` until it is done, and lets others work in between.
+The broker changes meanwhile.  So that no sum is ever smaller than that of the previous survey, the
+counters of removed objects are read at the beginning, and each queue that is removed before the
+survey has reached it reports its counters (:class:`SurveyInProgress`).  Sessions are listed at the
+beginning and read later, whether or not they still exist.
 
-*Bounded.*  Nothing is done at once for all queues: the channels are noted at the beginning, which
-is a copy of pointers, and the queues of each when it has its turn.
+*Bounded.* Nothing is done for all queues in one step: the channels are listed at the beginning,
+which copies pointers, and the queues of each when it has its turn.
 """
 
 from __future__ import annotations

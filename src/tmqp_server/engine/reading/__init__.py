@@ -1,4 +1,4 @@
-"""Readers of what is kept: offsets, ranges, cursors, groups and watches."""
+"""Readers of kept messages: offsets, ranges, cursors, groups and watches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The questions to the storage that wait for an answer, and which queues they are about.
+"""The questions to the storage that wait for an answer, and the queues that they are about.
 
-Each question has a number and stands in a bounded table until the storage has said something; the
-table knows who waits for it.  What is done with the answer is the business of whoever asked.
+Each question has a number and is in a bounded table until the storage has answered; the table knows
+which session waits for it.  The module that asked handles the answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How messages of a queue look to somebody who browses it."""
+"""The form in which browsed messages are returned."""
 
 from __future__ import annotations
 

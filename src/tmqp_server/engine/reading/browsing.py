@@ -1,18 +1,19 @@
-"""Browsing: what is in a queue at this moment, shown to somebody who takes nothing away.
+"""Browsing: the current messages of a queue, shown without removing any.
 
-Theory of operation.  A browse lists messages by rising sequence: those in memory that wait, are
-deferred or in flight, and those that wait on disk only.  It goes through three stages, and changes
-nothing in any of them.
+Theory of operation.  A browse lists messages by increasing sequence: those in memory that wait, are
+deferred or in flight, and those that wait on disk only.  It has three stages, none of which changes
+anything.
 
-* The places in memory are copied, each in one go; the copies are charged while they last.
-* The copies are looked through in portions, one a deadline, so that no step is long however many
-  messages there are.  The first ones that fit stay, in a heap of the length that was asked for.
-* What is on disk only is fetched as a queue fetches it, but given to nobody.  As far as the storage
-  was read, what it found and what was in memory is merged.  Deferred messages that are on disk only
-  are fetched from the first of them to the last, with whatever lies between and is left out.
+* The lists in memory are copied, each in one step; the copies are charged while they exist.
+* The copies are examined in portions, one for each deadline, so that no step is long, however many
+  messages there are.  The first matching ones are kept, in a heap of the requested length.
+* Messages on disk only are fetched as a queue fetches them, but not delivered.  Up to the last
+  sequence that was read from the storage, the results from disk and memory are merged.  Deferred
+  messages that are on disk only are fetched from the first to the last, and other messages between
+  them are left out.
 
-A message that was settled meanwhile is left out.  One that moved meanwhile is shown once, where it
-is at the end; one that was pushed meanwhile may be missing.
+A message that was settled meanwhile is left out.  One that moved meanwhile is shown once, in its
+last place; one that was pushed meanwhile may be missing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where readers are: putting cursors somewhere, and answering only when that is safe.
+"""Positions of readers: moving cursors, and answering only when that is saved.
 
-A cursor stands in its queue as soon as it is moved, and on the disk a little later.  An answer that
-says where it is waits for that, also when the answer's own command has changed nothing: then what
-another has put there, and the storage has not answered for, is told to the storage once more.
+A cursor is in its queue as soon as it is moved, and on disk a little later.  An answer that reports
+its position waits for that, even if its own command has changed nothing: if the storage has not
+answered an earlier change yet, the position is sent to the storage once more.
 """
 
 from __future__ import annotations

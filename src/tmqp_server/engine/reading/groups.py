@@ -1,14 +1,15 @@
-"""Groups: the cursors of one name over many queues, moved and looked at together.
+"""Groups: the cursors of one name in many queues, moved and read together.
 
-Theory of operation.  A group is nothing but its cursors; it is there as long as one of them is.
-So a reader of many queues opens all of them in one step, says in one what it is done with, and one
-answer, given when the last of it is safe on the disk, is for all.
+Theory of operation.  A group consists only of its cursors; it exists as long as one of them does.
+So a reader of many queues opens all cursors in one step and commits in one step, and one answer,
+sent when the last of them is on disk, is for all.
 
-Which queues are meant, and who may say so, is settled before (``resolve``, ``gate.py``).  A queue
-that has gone meanwhile, or is another one now, is left out of the answer: its reader learns that
-from *Offsets* too, and the others must go on.
+The queues, and the right to read them, are determined before (``resolve``, ``gate.py``).  A queue
+that was removed or created again meanwhile is left out of the answer: its reader also learns that
+from *Offsets*, and the other queues must continue.
 
-*Opening* and *resetting* pin first and look then, as opening a cursor does (``readers.py``).
+*Opening* and *resetting* first pin and then look up the position, as opening a cursor does
+(``readers.py``).
 """
 
 from __future__ import annotations

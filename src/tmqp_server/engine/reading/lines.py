@@ -1,10 +1,10 @@
-"""The order in which the ranges that a session asks for are read: one at a time.
+"""The order in which the ranges that a session requests are read: one at a time.
 
-Theory of operation.  A client may ask for several ranges at once, and what it gets for each is
-large.  So the next one is read only when the one before has been handed over and the client reads
-what it is sent: a session that is blocked waits, and what is held in memory for it stays below two
-answers, however much it asks for.  That is seen in the next ``on_deadline``, for only then has the
-world tried to send.
+Theory of operation.  A client may request several ranges together, and each answer is large.  So
+the next range is read only when the previous answer has been passed on and the client reads it: a
+blocked session waits, and the memory for its answers stays below two answers, however many it
+requests.  This is checked in the next ``on_deadline``, because only then the world has tried to
+send.
 """
 
 from __future__ import annotations

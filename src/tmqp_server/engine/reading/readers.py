@@ -1,19 +1,19 @@
-"""Reading what is kept: offsets and ranges are asked of the storage, cursors stand here.
+"""Reading kept messages: the storage answers questions about offsets and ranges, cursors are here.
 
-Theory of operation.  A reader is no consumer: it sees what is kept of a queue, settled or not, by
-sequence, and takes nothing away.  Its *cursor* is a name and the last sequence it is done with; it
-belongs to the queue, goes with it, and is kept by the storage, which lets go of what all cursors
-have passed where the queue is kept for readers.
+Theory of operation.  A reader is not a consumer: it sees the kept messages of a queue, settled or
+not, by sequence, and removes nothing.  Its *cursor* is a name and the last sequence that it has
+processed; it belongs to the queue, is removed with it, and is saved by the storage, which drops
+messages that all cursors have passed if the queue retains messages for readers.
 
-A question goes to the storage as an effect with a number and stays in a bounded table until the
-answer comes; the bytes in the answer are opaque.  So a step stays short, however much is read.
+A question goes to the storage as an effect with a number, and stays in a bounded table until the
+answer arrives; the bytes in the answer are opaque.  So a step stays short, however much is read.
 
-*Incarnation.*  A sequence means something only in one queue.  A queue that is removed and created
-anew has another key, and another data directory has another name; both together say which queue it
-is, and a reader that says so gets 409 when it is another one.
+*Incarnation.* A sequence has a meaning only in one queue.  A queue that is removed and created
+again has another key, and another data directory has another name; both together identify the
+queue, and a reader that sends them gets 409 if the queue is a different one.
 
-*Opening at the earliest* pins first and looks then: the cursor is put before everything, the
-storage says what the earliest is, and the cursor moves up to it.
+*Opening at the earliest* first pins and then looks up: the cursor is placed before everything, the
+storage reports the earliest message, and the cursor moves to it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The questions about offsets whose answer is held until there is something new.
+"""Questions about offsets whose answers wait until there is something new.
 
-Theory of operation.  A *watch* is such a question.  The storage is asked first, so that what is
-there already is answered at once.  If it is nothing but what is known, the watch is held: it
-remembers up to which sequence of each queue that was so.  When more of one of them is safe on the
-disk, or another queue passes its filter, or one is gone, the storage is asked again; when its time
-is over, that answer is given whatever it is.
+Theory of operation.  A *watch* is such a question.  The storage is asked first, so that existing
+news are answered immediately.  If there is nothing beyond what the client knows, the watch is held:
+it remembers the last sequence of each queue.  When one of the queues has more on disk, another
+queue passes the filter, or one is removed, the storage is asked again; when the time is over, its
+answer is sent in any case.
 
-So nothing is answered before it is safe, for only what is can be read, and a watch costs nothing
-while nothing happens.  Queues that are watched report themselves (``Core.changed_queues``);
-watches are looked at in the next ``on_deadline``, within its budget.  One sleeper wakes the first
+So nothing is reported before it is saved, because only saved messages can be read, and a watch
+costs nothing while nothing happens.  Watched queues report changes (``Core.changed_queues``);
+watches are checked in the next ``on_deadline``, within its budget.  One timer wakes the first watch
 whose time is over.
 """
 

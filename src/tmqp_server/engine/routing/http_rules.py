@@ -1,16 +1,16 @@
 """Which URLs the server may call for its HTTP bindings (F120).
 
-A binding is made over the network, and a call goes out from the server: without a rule any client
-could have the server reach what only the server can (its own loopback, a cloud's metadata).  So
-nothing may be called unless the server's configuration allows it, by prefixes of URLs.
+Clients create bindings over the network, and the server makes the calls: without a rule, a client
+could reach everything that the server can reach (its loopback, a cloud's metadata).  So the server
+calls only URLs that its configuration allows, by prefixes.
 
 A URL is compared in parts and never as text: scheme, host and port must be equal, the path must
 begin with the prefix's at the border of a segment.
 
 A program behind the prefix may read a path in another way than we do: decode it twice, drop what
-follows a semicolon or a zero byte, or trailing dots and blanks.  So a path consists of characters
-that mean themselves everywhere, and an encoded character must be one of those, a letter, a digit or
-a blank; anything else is no URL here.
+follows a semicolon or a zero byte, or trailing dots and blanks.  So a path may have only characters
+without a special meaning, and an encoded character must be one of those, a letter, a digit or a
+space; any other URL is refused.
 """
 
 from __future__ import annotations

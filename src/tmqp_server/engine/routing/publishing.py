@@ -1,18 +1,18 @@
-"""What becomes of a message for a router, and the HTTP calls that are under way.
+"""Delivers messages of routers to their bindings, and tracks their HTTP calls.
 
 Theory of operation.  A router's method says how many bindings get a message: all of them
-(distribute), one in turn (round robin), or the first one that works.  A binding *works* when
-somebody took the message: a queue that exists and has room, a client that is there and reads, a
-program that was called by HTTP and answered that it succeeded.  Round robin passes over bindings
-that do not work, and the next message's turn begins behind the one that took it (F122).
+(distribute), one in turn (round robin), or the first one that works.  A binding *works* if
+something accepted the message: a queue that exists and has room, a connected client that reads, a
+program that answered its HTTP call with success.  Round robin skips bindings that do not work, and
+the next message's turn begins after the binding that accepted it (F122).
 
-All but HTTP is decided in the step that brings the message.  A call is an effect; its outcome comes
-with the command ``HttpAnswered``, and until then a ``Publication`` remembers who waits and which
-bindings are left.  When the call of a binding that asks for nothing fails, the next binding gets
-the message; when nothing else took it, the publisher is told 404 (F123).  A binding that asks for
-an acknowledge or a response hands the program's answer on, whatever it is: then it is the answer.
+Everything except HTTP is decided in the step of the message.  A call is an effect; its result comes
+with the command ``HttpAnswered``, and until then a ``Publication`` remembers the waiting client and
+the remaining bindings.  If the call of a binding that requests no answer fails, the next binding
+gets the message; if none accepted it, the publisher gets 404 (F123).  A binding that requests an
+acknowledgement or a response forwards the program's answer in any case.
 
-The table of calls is bounded in number and in bytes.  A binding that finds it full does not work.
+The table of calls is limited in number and in bytes.  If it is full, a binding does not work.
 """
 
 from __future__ import annotations

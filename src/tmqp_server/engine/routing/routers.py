@@ -1,7 +1,7 @@
-"""Routers and their bindings: keeping them, and the operations on them.
+"""Routers and their bindings: the table of them, and the operations on them.
 
 A router is a list of bindings, the highest priority first, or a custom router, which is a user's
-class (``custom_routers.py``).  What becomes of a message for a router is ``publishing.py``'s.
+class (``custom_routers.py``).  ``publishing.py`` delivers messages of routers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transactions: what is staged, the commit, and what was committed before."""
+"""Transactions: staged messages, commits, and earlier commits."""
 
 from __future__ import annotations
 

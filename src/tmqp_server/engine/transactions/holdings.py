@@ -1,9 +1,9 @@
-"""What transactions hold: how much of it is in memory, and what is put aside by the storage.
+"""The contents of transactions: in memory, or staged by the storage.
 
-Theory of operation.  What is pushed is gathered in segments, in memory, as long as all transactions
-together hold little.  Then each full segment is given to the storage, which puts it aside, and only
-its counts stay here; when memory becomes short each push is, whether its segment is full or not.
-What is in memory counts in the broker's books (F8).
+Theory of operation.  Pushed messages are collected in segments, in memory, as long as all
+transactions together are small.  Then each full segment is passed to the storage, which stages it,
+and only its counts stay here; if memory is short, each push is passed on, whether its segment is
+full or not.  Contents in memory count in the broker's account (F8).
 """
 
 from __future__ import annotations

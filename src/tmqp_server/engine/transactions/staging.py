@@ -1,7 +1,7 @@
-"""What stands in a transaction, and what a commit has brought into the books of queues.
+"""The contents of a transaction by queue, and the effect of a commit on the counters of queues.
 
-Messages are gathered in segments, and the books hold no single message: so all that is done with
-them costs as much as there are queues and segments.  ``transactions.py`` moves them.
+Messages are collected in segments, and the counters have no single messages: so the cost of all
+work on them is proportional to the number of queues and segments.  ``transactions.py`` moves them.
 """
 
 from __future__ import annotations

@@ -1,34 +1,37 @@
-"""Transactions: what is staged for a commit, the commit, and which epoch was committed last.
+"""Transactions: staging, commits, and the last committed epoch of each application.
 
-Theory of operation.  Many producers push into a transaction each; one of them, or another client,
-commits all of them at once under an application's name and an *epoch*.  What is pushed is staged
-within bounds, and nobody sees it.  A transaction ends by a commit, by being given up, by
-a time without a push, or with the process; it does not end with the session that opened it.
+Theory of operation.  Each of many producers pushes into a transaction; one of them, or another
+client, commits all of them together under an application's name and an *epoch*. Pushed messages are
+staged within limits and are not visible.  A transaction ends with a commit, an abort, a time
+without a push, or the process; it does not end with the session that opened it.
 
-*Staging.*  What is pushed is in memory, or put aside by the storage (``holdings.py``); a push is
-answered when what is put aside of its transaction up to it is there.  What cannot be put aside
-breaks its transaction, which then holds nothing.  A commit waits for what is under way.
+*Staging.* Pushed messages are in memory, or staged by the storage (``holdings.py``); a push is
+answered when everything of its transaction that was passed to the storage up to it is staged.  If
+that fails, the transaction is broken and releases its contents.  A commit waits for requests in
+progress.
 
-*The commit* looks whether every queue can take all of it, gives each message its sequence, and
-hands the whole to the storage as one effect with one ticket: messages and *mark*, which is the
-application's name and the epoch.  Its cost is that of queues and of segments of message sets, not
-of messages, so a step stays short (docs/reliability.md, F8).  The storage keeps all or nothing.
+*The commit* checks whether every queue has room for all messages, gives each message its sequence,
+and passes the whole to the storage as one effect with one ticket: the messages and the *mark*,
+which is the application's name and the epoch.  Its cost is proportional to the number of queues and
+segments, not of messages, so a step stays short (docs/reliability.md, F8).  The storage saves all
+or nothing.
 
-*Nothing is seen before it is safe.*  The messages are not in memory any more; they stand in the
-queue's tail, the part of it that is on disk only, which gives out nothing the storage has not
-confirmed, and comes back in portions like everything that waits there.  The tail is opened at the
-commit and held open until the storage answers, so that whatever comes later stands behind it.
+*Nothing is visible before it is saved.* The messages are no longer in memory; they are in the
+queue's tail, the part of it that is on disk only, which is read back only as far as the storage has
+confirmed it, in portions.  The tail is opened at the commit and held open until the storage
+answers, so that later messages are after it.
 
-*At most once.*  An epoch that is not newer than the mark is answered as committed.  One commit of
-an application is under way at a time: if the next could overtake one that fails, its mark would
-say of the failed one that it is there.  Who repeats the one that is under way waits with it.
+*At most once.* An epoch that is not newer than the mark is answered as committed.  An application
+has at most one commit in progress: if the next one could overtake one that fails, its mark would
+say that the failed one was committed.  A client that repeats the commit in progress waits for the
+same answer.
 
-*Failure.*  What cannot be saved is void as a whole: the books are taken back, the transactions are
-open again, and whoever asked is told to try again.
+*Failure.* A commit that cannot be saved is void as a whole: the counters are restored, the
+transactions are open again, and the client is asked to retry.
 
-Only queues that keep every message can take part: durable, of a status that stores, no cache, and
-without a handler that wants to be asked about each message.  Producers are not told of single
-messages, nor is anybody by an event.
+Only queues that keep every message can take part: durable, with a status that stores, not a cache,
+and without a handler that must be called for each message.  Producers and subscribers of events get
+no notice of single messages.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Calls to etcd: which server is asked, with what credentials, and for how long.
+"""Calls to etcd: the choice of the server, the credentials, and the timeouts.
 
-Theory of operation.  There is a channel to each address, and one of them is asked at a time.  When
-it does not answer in time, or cannot, the next request goes to the next one; the request itself is
-not repeated here, because only its sender knows what that would mean.  The exception is a token
-that has expired: etcd did nothing then, so a new one is fetched and the call is made once more.
+Theory of operation.  There is a channel to each address, and one of them is used at a time.  If it
+does not answer in time, or fails, the next request uses the next one; this module does not repeat
+the request, because only its sender knows whether that is safe.  The exception is an expired token:
+etcd did nothing then, so a new token is fetched and the call is repeated once.
 """
 
 from __future__ import annotations

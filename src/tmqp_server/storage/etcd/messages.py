@@ -1,7 +1,7 @@
-"""Those messages of etcd's API that the adapter uses, as classes of protobuf.
+"""The messages of etcd's API that the adapter uses, as protobuf classes.
 
-The fields have the names and numbers of etcd's ``rpc.proto`` and ``kv.proto`` (API version 3); what
-is not listed is not used, and skipped when it comes.
+The fields have the names and numbers of etcd's ``rpc.proto`` and ``kv.proto`` (API version 3);
+fields that are not listed are not used, and are skipped when read.
 """
 
 from __future__ import annotations

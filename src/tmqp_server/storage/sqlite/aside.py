@@ -1,10 +1,10 @@
-"""The folder of what is put aside for transactions: a file for each body, until its commit.
+"""The folder of bodies that are staged for transactions: one file for each body, until its commit.
 
-Theory of operation.  A transaction ends with the process, so what is staged in it need not survive:
-nothing here is synced, and whatever is found when a store is opened is deleted.  A commit copies
-the bodies into the database, in the one transaction that keeps its mark; the files are deleted
-behind it.  Each has a head with its size and checksum, so that what a disk has garbled in between
-is refused and not committed.
+Theory of operation.  A transaction ends with the process, so its staged bodies need not survive:
+nothing here is synced, and all files are deleted when a store is opened.  A commit copies the
+bodies into the database, in the transaction that saves its mark; then the files are deleted.  Each
+has a head with its size and checksum, so that a body that the disk has damaged is refused and not
+committed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The copying of a store while it is in use, in one moment's state.
+"""Copies a store while it is in use, in a consistent state.
 
-Theory of operation.  A read transaction holds a moment of the database; the log of recent writes is
-read then, and has what was written between that moment and the reading.  When the server carries
-its recent writes in between and begins its log anew, numbers are missing, and both are taken again.
+Theory of operation.  A read transaction holds a snapshot of the database; then the log of recent
+writes is read, which has everything that was written between the snapshot and the reading.  If the
+server carries its recent writes into the database in between and restarts its log, numbers are
+missing, and both are read again.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """What the store knows of its blocks without reading them: extents, and queues of extents.
 
-Theory of operation.  An *extent* stands for one block in the database.  Which of its messages are
-there, owed, high or transient is a bit mask each, bit 0 being the sequence ``first``: so settling
-a message is one bit, and counting is counting bits.  An extent spans at most ``MAX_SPAN``
-sequences, so that a mask is small even where few of the sequences are there.
+Theory of operation.  An *extent* describes one block in the database.  Bit masks say which of its
+messages exist, are not settled, have high priority or are transient, bit 0 being the sequence
+``first``: so settling a message changes one bit, and counting counts bits.  An extent spans at most
+``MAX_SPAN`` sequences, so that a mask is small even if few of the sequences exist.
 
-Extents of a queue are kept in the order of their first sequence.  They may overlap, because a
-message may be saved later than one that follows it; looking for a sequence then looks back as far
-as a span can reach.
+Extents of a queue are in the order of their first sequence.  They may overlap, because a message
+may be saved later than one that follows it; so the search for a sequence looks back as far as a
+span can reach.
 
 A queue's *floor* is where retention begins: settled messages of extents that end before it are
-forgotten, those of the others are kept.  A queue without retention has its floor at infinity.
+dropped, those of the others are kept.  A queue without retention has its floor at infinity.
 """
 
 from __future__ import annotations

@@ -1,25 +1,25 @@
-"""``SqliteStore``: the store that keeps messages in a directory and survives anything but the
+"""``SqliteStore``: the store that keeps messages in a directory and survives everything except the
 loss of the disk.
 
-Theory of operation.  There is a *log of recent writes* (``recent``) before the database
-(``store``).  A write goes to the end of the log, one sync follows, and it is there.  What the
-log has and the database has not is also held in memory, as one batch (``storage.pending``), less
-what was settled meanwhile: when the log is full or that batch large, the batch is *carried* into
-the database in one transaction, which also says which write was the last; then the log begins anew.
-So a message that is consumed soon never reaches the database, and the others reach it in large
-blocks.
+Theory of operation.  A *log of recent writes* (``recent``) precedes the database (``store``).  A
+write is appended to the log, one sync follows, and it is durable.  The writes that are in the log
+and not in the database are also in memory, merged into one batch (``storage.pending``), without
+messages that were settled meanwhile.  When the log is full or that batch is large, the batch is
+*carried* into the database in one transaction, which also records the number of the last write;
+then the log begins again.  So a message that is consumed soon never reaches the database, and the
+others reach it in large blocks.
 
-What only the database can do is done there: before anything is read of a queue that has recent
-writes they are carried.  A change of topology, and a write too large for the log, go straight into
-the database, in one transaction with all that is to be carried: so a batch of the log never depends
-on another change than those the database has.
+The recent writes of a queue are carried before anything of it is read, because only the database
+can be read.  A change of topology, and a write that is too large for the log, go directly into the
+database, in one transaction with the recent writes: so a batch in the log never depends on a change
+that the database does not have.
 
-*After a crash* what the log has beyond the database is carried first.  A write that was cut off
-ends the log; it was not confirmed.  Each write is looked at by its number, so it does not matter
-whether a carrying whose outcome nobody heard of took place.
+*After a crash*, writes in the log that are newer than the database are carried first.  A write that
+was cut off ends the log; it was not confirmed.  Each write is identified by its number, so it does
+not matter whether a carrying with an unknown result took place.
 
-*Failure.*  A write that failed is written over in the log at once, or before the next one
-(``recent``); its number is used up, so that the database can say that it is past it.
+*Failure.* A failed write is overwritten in the log immediately, or before the next one
+(``recent``); its number is used up, so that the database can record that it is past it.
 """
 
 from __future__ import annotations

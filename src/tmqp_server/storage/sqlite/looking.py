@@ -1,16 +1,16 @@
-"""What readers ask of a queue: ranges of blocks, and what can be known without reading them.
+"""Reads for readers of a queue: ranges of blocks, and answers that need no blocks.
 
-Theory of operation.  What extents know is used first; where that is not enough, head and index of
-a block are read, and nothing behind them.
+Theory of operation.  The extents are used first; if they do not suffice, the head and index of a
+block are read, and nothing behind them.
 
-A range is answered with blocks.  Where all of a block is wanted, and nothing was noted about its
-messages since, it goes out as it is on the disk: its head is compared with what the extent tells,
-and nobody looks into the rest.  Whoever reads it compares checksums.  Other blocks are read,
-compared, and what is wanted of them is written as a new one.  A reader that opens the database
-itself is given references instead of whole blocks: then nothing of them is read here.
+A range is answered with blocks.  If a whole block is requested, and nothing was noted about its
+messages since, it is sent as it is on disk: only its head is compared with the extent, and the
+reader checks the checksums.  Other blocks are read and checked, and the requested messages are
+written as a new one.  A reader that opens the database itself gets references instead of whole
+blocks: then nothing of them is read here.
 
-Extents overlap where a message was saved late.  Those that do form a *cluster*, whose messages are
-taken one by one, in order; it has one extent nearly always.
+Extents overlap if a message was saved late.  Overlapping extents form a *cluster*, whose messages
+are taken one by one, in order; nearly always it has one extent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a store is in a replicated log: values about the store, in its database."""
+"""The position of a store in a replicated log: values about the store, in its database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reading of what is owed of a queue out of its blocks."""
+"""Reads the unsettled messages of a queue from its blocks."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The file of the log of recent writes: bytes at its end, synced, and begun anew.
+"""The file of the log of recent writes: appended to, synced, and restarted from its beginning.
 
-Theory of operation.  The file is made longer in steps, with zeros that are synced, and written
-again from its beginning when the log is begun anew: so a write changes nothing but bytes that are
-there, and its sync is one request to the disk.
+Theory of operation.  The file grows in steps, with zeros that are synced, and is overwritten from
+its beginning when the log restarts: so a write changes only existing bytes, and its sync is one
+request to the disk.
 
-*A failed write never comes back.*  When writing or syncing fails nobody knows what of it is on the
-disk.  Nothing is written behind it: a small one, of nothing, is put in its place at once, and if
-that fails too, before anything else is.
+*A failed write never comes back.* When writing or syncing fails, it is unknown which part is on
+disk.  Nothing is written after it: a small empty write replaces it immediately or, if that fails
+too, before anything else.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The repair of a damaged data directory: a new store of all that can still be read.
+"""Repairs a damaged data directory: creates a new store with everything that can still be read.
 
-Theory of operation.  Nothing is mended in place.  Every record that fits its checksum is copied
-into a new store in a directory below, which then takes the place of the old one; the old files are
-moved into ``damaged-1`` (or the next number that is free).  While the files are exchanged there is
-no database but a log, and such a directory is not opened; a repair that was interrupted there is
-finished by the next one.
+Theory of operation.  Nothing is repaired in place.  Every record with a correct checksum is copied
+into a new store in a subdirectory, which then replaces the old one; the old files are moved into
+``damaged-1`` (or the next free number).  While the files are exchanged, there is a log without a
+database, and such a directory is not opened; the next repair finishes one that was interrupted
+there.
 
-Messages of which nobody knows whether they were settled are kept: they may be delivered twice.
-What was lost at the end of a queue may have used sequences that nobody knows of, so the queues go
-on ``_GAP`` later.
+Messages of which it is unknown whether they were settled are kept: they may be delivered twice.
+Lost messages at the end of a queue may have used unknown sequences, so the queues continue ``_GAP``
+later.
 """
 
 from __future__ import annotations

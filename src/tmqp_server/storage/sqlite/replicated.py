@@ -1,17 +1,17 @@
 """``ReplicatedStore``: the store of a server in a group, whose recent writes are in a shared log.
 
-Theory of operation.  It is what ``SqliteStore`` is, with a replicated log (``storage.log``) in the
-place of the file of recent writes.  What comes from the log is held in memory and *carried* into
-the database together with the number of its last entry; so nothing needs to be synced before that,
-and after a crash the log is read from there on.
+Theory of operation.  It is like ``SqliteStore``, with a replicated log (``storage.log``) instead of
+the file of recent writes.  Entries from the log are held in memory and *carried* into the database
+together with the number of the last entry; so nothing needs to be synced before that, and after a
+crash the log is read from there on.
 
-As a *follower* it takes entries (:meth:`take`).  As a *leader* it writes (:meth:`write`): each
+As a *follower* it applies entries (:meth:`take`).  As a *leader* it writes (:meth:`write`): each
 entry of a batch is appended first, by a function that returns when the log has it and raises
-``LifeOverError`` when it never will by this server.  If anything fails behind that point, this
-server's life is over, too: the batch is in the log, and whether it is here as well does not matter
-once the log is read again.
+``LifeOverError`` if this server can never append it.  If anything fails after that point, this
+server's role ends, too: the batch is in the log, and whether it is also here does not matter once
+the log is read again.
 
-Transient messages are the leader's alone: they are here, and not in the log.
+Transient messages are the leader's only: they are here, and not in the log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Free space: how much the store needs, and whether it is there.
+"""Free space: how much the store needs, and whether it is available.
 
-A message is written twice: to a log, and when the log is carried, to the database.  SQLite does the
-same once more with a log of its own.  A store that filled the disk with its logs could not be
-opened again, for opening carries them.  So messages are refused while that is still possible.
+A message is written twice: to a log and, when the log is carried, to the database.  SQLite does the
+same once more with its own log.  A store that filled the disk with its logs could not be opened
+again, because opening carries them.  So messages are refused while that is still possible.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The blocks in the database: putting them there and taking them away.
+"""The blocks in the database: storing, reading and deleting them.
 
 Theory of operation.  The table ``bodies`` holds each block as it was encoded, never changed; the
 table ``blocks`` holds a small row for each with its masks, changed as messages are settled.  During
 a write, changed extents are collected and their rows written once at its end.
 
-An extent that is not needed any more leaves its queue at once, and its rows some at a time
-(``dead``), so that no single write pays for emptying a large queue.  Until then its row says that
-nothing is owed, or its queue is gone: so it is found dead again after a restart.
+An extent that is no longer needed leaves its queue immediately, and its rows are deleted some at a
+time (``dead``), so that no single write pays for emptying a large queue.  Until then its row says
+that all its messages are settled, or its queue was removed: so it is recognised again after a
+restart.
 """
 
 from __future__ import annotations

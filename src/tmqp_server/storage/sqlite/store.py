@@ -1,22 +1,22 @@
-"""The database: messages in blocks, and all that is known about them, in SQLite.
+"""The database: messages in blocks, and all facts about them, in SQLite.
 
-Theory of operation.  It is a whole store, and what ``SqliteStore`` (``front``) carries its recent
-writes into, many at a time.  A write is one transaction of a database in write-ahead mode with full
-synchronisation: its pages are appended to the log, one sync follows, and it is there.  The new
-messages of each queue are one block (``storage.records``) in one row, whatever their number;
+Theory of operation.  It is a complete store, into which ``SqliteStore`` (``front``) carries its
+recent writes, many at a time.  A write is one transaction of a database in write-ahead mode with
+full synchronisation: its pages are appended to the log, one sync follows, and it is durable.  The
+new messages of each queue are one block (``storage.records``) in one row, whatever their number;
 settling is a bit in the small row beside it (``extents``); tidying accompanies it (``upkeep``).
 
-What is known of the blocks is held in memory and follows each write.  When a write fails nothing is
-undone there: the transaction is rolled back and, before anything else is done, all is read again.
+The extents of the blocks are in memory and updated by each write.  When a write fails, they are not
+undone: the transaction is rolled back and, before anything else is done, everything is read again.
 
-*A failed write never comes back.*  When a sync fails nobody knows what of the log is on the disk,
-and a sync that succeeds later need not repair it.  So nothing is ever written behind such pages: a
-transaction that was rolled back is written over by the next one, from its first page on, and a
-small one follows the failure at once for this purpose.  The log is never trusted beyond that: when
-a store is opened, all of an earlier log is first carried into the database and synced.
+*A failed write never comes back.*  When a sync fails, it is unknown which part of the log is on
+disk, and a sync that succeeds later need not repair it.  So nothing is ever written after such
+pages: the next transaction overwrites one that was rolled back, from its first page on, and a small
+one follows the failure immediately for this purpose.  The log is never trusted beyond that: when a
+store is opened, all of an earlier log is first carried into the database and synced.
 
-*Damage.*  Every row and every block has a checksum.  What does not fit is refused with a
-``DamageError``, or, when the store was opened so, reported in ``problems`` and passed over.
+*Damage.*  Every row and every block has a checksum.  Damaged ones are refused with a
+``DamageError`` or, if the store was opened for that, reported in ``problems`` and skipped.
 """
 
 from __future__ import annotations

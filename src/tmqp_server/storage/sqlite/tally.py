@@ -1,9 +1,9 @@
 """The tally of a database: how many records each table has, and the sum of their checksums.
 
-Theory of operation.  A record that is damaged is found by its own checksum.  A record that is
-*gone*, or is there twice, or comes from an older copy of a page, is found by the tally: it is kept
-up to date with every change and written with it, in the same transaction.  When a store is opened
-the tables are counted again; a table that does not add up is damaged.
+Theory of operation.  A damaged record is detected by its own checksum.  A record that is *missing*,
+is present twice, or comes from an older copy of a page is detected by the tally: it is updated with
+every change and written with it, in the same transaction.  When a store is opened, the tables are
+counted again; a table whose count or sum differs is damaged.
 """
 
 from __future__ import annotations

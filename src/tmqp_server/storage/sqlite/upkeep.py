@@ -1,8 +1,8 @@
-"""What is done beside each write, some at a time: retention, merging, deleting, shrinking.
+"""Maintenance in portions with each write: retention, merging, deleting, shrinking.
 
-Theory of operation.  All of it happens inside the transaction of the write it accompanies, so there
-is no moment at which a crash finds it half done, and none costs a sync of its own.  Every portion
-is bounded, whatever the size of the queues; what is left is done beside the next writes.
+Theory of operation.  It runs inside the transaction of the write, so a crash cannot leave it half
+done, and it needs no sync of its own.  Every portion is bounded, whatever the size of the queues;
+the next writes do the rest.
 
 *Merging.*  A block is of level 0 with less than 16 messages, of level 1 with less than 256 (and not
 many bytes), else of level 2.  Sixteen neighbours of level 0 become one block; neighbours of level 1

@@ -1,15 +1,14 @@
-"""The file ``witness``: what the database and the log of recent writes must have at least.
+"""The file ``witness``: the minimum that the database and the log of recent writes must have.
 
 Theory of operation.  Database and log can each lose their end without a trace: SQLite ignores what
 follows a damaged page of its own log, and the last write of ``recent.log`` could have been cut off
-by a crash.  So a third file says how far they had come.  It is written after each write was synced,
-and not synced itself: it costs no sync, survives the death of the process, and after a power cut it
-may be some seconds old, so that it asks for less than there is, never for more.
+by a crash.  So a third file records their progress.  It is written after each synced write, and is
+not synced itself: it costs no sync, survives the end of the process, and after a power cut it may
+be some seconds old, so that it requires less than there is, never more.
 
 Each transaction that carries recent writes into the database has a number, its *generation*.  The
-database says which it has, each write of the log says which it follows, and the witness knows both.
-
-A witness that is missing or cannot be read asks for nothing.
+database records the last one, each write of the log records the one that it follows, and the
+witness has both.  A witness that is missing or cannot be read requires nothing.
 
 ::
 
