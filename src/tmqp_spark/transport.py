@@ -210,21 +210,6 @@ class BrokerLink:
         """The answer is here: :meth:`finish` returns at once."""
         return message_id in self._answers
 
-    def finish_any(self, ids: Iterable[str]) -> str:
-        """Wait until one of some requests is answered; its id.
-
-        :raises ConnectionBroken: as :meth:`finish`.
-        """
-        waited = list(ids)
-        deadline = self._clock() + self.options.request_timeout_ms / 1000
-        while True:
-            for message_id in waited:
-                if message_id in self._answers:
-                    return message_id
-            if not self._receive(deadline):
-                self.close()
-                raise ConnectionBroken(f"{self.options.url} did not answer (requestTimeoutMs)")
-
     def forget(self, message_id: str) -> None:
         """Say that an answer is not wanted any more."""
         pending = self._asked.pendings.get(message_id)

@@ -220,7 +220,7 @@ def test_no_answer_in_time_is_said_so() -> None:
             link.ask(711, "offsets", "a")
         number = link.start(711, "a")
         with pytest.raises(ConnectionBroken, match="requestTimeoutMs"):
-            link.finish_any([number])
+            link.finish(number)
 
 
 @pytest.mark.parametrize("garbage", [b"\xff" * 40, Frame.build(int(MessageType.TERMINATE)).raw])

@@ -29,43 +29,9 @@ from typing import Any, final
 import anyio
 import anyio.to_thread
 
+from tmqp_server.access import rights
 from tmqp_server.access.certificates import PeerCertificate
 from tmqp_server.access.patterns import fits
-from tmqp_server.access.rights import (
-    ANSWER,
-    BROWSE,
-    CANCEL,
-    CELLS_READ,
-    CELLS_WRITE,
-    CLEAR_MESSAGES,
-    CONFIGURE,
-    CREATE_CHANNEL,
-    CREATE_QUEUE,
-    CUSTOM,
-    DIRECT,
-    FEED,
-    JOIN,
-    MANAGE_CLIENTS,
-    MANAGE_ROUTERS,
-    MANAGE_SERVER,
-    PUBLISH,
-    PULL,
-    PUSH,
-    REMOVE_CHANNEL,
-    REMOVE_QUEUE,
-    SEE_AUDIT,
-    SEE_CHANNEL,
-    SEE_CLIENTS,
-    SEE_CONSUMERS,
-    SEE_METRICS,
-    SEE_NODES,
-    SEE_ROUTERS,
-    SEE_SERVER,
-    SUBSCRIBE,
-    TRANSACT,
-    UPDATE_CHANNEL,
-    UPDATE_QUEUE,
-)
 from tmqp_server.access.roles import OPEN, TABLE, AccessConfig, Entry, Role
 from tmqp_server.access.tokens import find_token
 from tmqp_server.engine.commands import Credentials
@@ -221,149 +187,149 @@ class Access:
     async def may_create_channel(self, who: Identity, channel: str) -> bool | Answer:
         """Create a channel by an operation.  For channels that a push or join creates,
         :meth:`may_push` or :meth:`may_join` decides."""
-        return await self.may(who, CREATE_CHANNEL, channel, NO_QUEUE)
+        return await self.may(who, rights.CREATE_CHANNEL, channel, NO_QUEUE)
 
     async def may_update_channel(self, who: Identity, channel: str) -> bool | Answer:
         """Change a channel's options, including its authenticator and its event handler."""
-        return await self.may(who, UPDATE_CHANNEL, channel, NO_QUEUE)
+        return await self.may(who, rights.UPDATE_CHANNEL, channel, NO_QUEUE)
 
     async def may_remove_channel(self, who: Identity, channel: str) -> bool | Answer:
         """Remove a channel with its queues and messages."""
-        return await self.may(who, REMOVE_CHANNEL, channel, NO_QUEUE)
+        return await self.may(who, rights.REMOVE_CHANNEL, channel, NO_QUEUE)
 
     async def may_join(self, who: Identity, channel: str) -> bool | Answer:
         """Join a channel, and receive the messages of its queues."""
-        return await self.may(who, JOIN, channel, NO_QUEUE)
+        return await self.may(who, rights.JOIN, channel, NO_QUEUE)
 
     async def may_create_queue(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Create a queue by an operation, and its channel if that is missing."""
-        return await self.may(who, CREATE_QUEUE, channel, queue_id)
+        return await self.may(who, rights.CREATE_QUEUE, channel, queue_id)
 
     async def may_update_queue(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Change a queue's options."""
-        return await self.may(who, UPDATE_QUEUE, channel, queue_id)
+        return await self.may(who, rights.UPDATE_QUEUE, channel, queue_id)
 
     async def may_remove_queue(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Remove a queue with its messages."""
-        return await self.may(who, REMOVE_QUEUE, channel, queue_id)
+        return await self.may(who, rights.REMOVE_QUEUE, channel, queue_id)
 
     async def may_clear_messages(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Remove a queue's messages."""
-        return await self.may(who, CLEAR_MESSAGES, channel, queue_id)
+        return await self.may(who, rights.CLEAR_MESSAGES, channel, queue_id)
 
     # -- messages -------------------------------------------------------------------------------
 
     async def may_push(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Push into a queue; also called for copies into other queues (F82)."""
-        return await self.may(who, PUSH, channel, queue_id)
+        return await self.may(who, rights.PUSH, channel, queue_id)
 
     async def may_pull(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Pull messages from a pull queue, or read a cache queue; the client must also have
         joined."""
-        return await self.may(who, PULL, channel, queue_id)
+        return await self.may(who, rights.PULL, channel, queue_id)
 
     async def may_browse(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Browse a queue's messages without removing any."""
-        return await self.may(who, BROWSE, channel, queue_id)
+        return await self.may(who, rights.BROWSE, channel, queue_id)
 
     async def may_cancel(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Remove deferred messages of any producer from a queue."""
-        return await self.may(who, CANCEL, channel, queue_id)
+        return await self.may(who, rights.CANCEL, channel, queue_id)
 
     async def may_feed(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """Add or remove a feed; for an added feed, called for the source queue and for the target
         queue."""
-        return await self.may(who, FEED, channel, queue_id)
+        return await self.may(who, rights.FEED, channel, queue_id)
 
     async def may_send_direct(self, who: Identity, target: str) -> bool | Answer:
         """Send direct messages: ``target`` is an id, or ``@name:`` or ``@type:`` and a name
         (F113)."""
-        return await self.may(who, DIRECT, target, NO_QUEUE)
+        return await self.may(who, rights.DIRECT, target, NO_QUEUE)
 
     async def may_answer(self, who: Identity, client_id: str) -> bool | Answer:
         """Send another client a response, or acknowledge its direct message (F116, F117)."""
-        return await self.may(who, ANSWER, client_id, NO_QUEUE)
+        return await self.may(who, rights.ANSWER, client_id, NO_QUEUE)
 
     async def may_send_custom(self, who: Identity) -> bool | Answer:
         """Send custom messages to the operator's code in the server (F17)."""
-        return await self.may(who, CUSTOM, "", NO_QUEUE)
+        return await self.may(who, rights.CUSTOM, "", NO_QUEUE)
 
     # -- routers and events ---------------------------------------------------------------------
 
     async def may_publish(self, who: Identity, router: str) -> bool | Answer:
         """Publish to a router.  The targets of its bindings are not checked."""
-        return await self.may(who, PUBLISH, router, NO_QUEUE)
+        return await self.may(who, rights.PUBLISH, router, NO_QUEUE)
 
     async def may_transact(self, who: Identity, application: str) -> bool | Answer:
         """Open, commit and abort transactions of an application, and push into them, which also
         needs the right to push; with an empty name, list the transactions of all applications."""
-        return await self.may(who, TRANSACT, application, NO_QUEUE)
+        return await self.may(who, rights.TRANSACT, application, NO_QUEUE)
 
     async def may_read_cells(self, who: Identity, space: str) -> bool | Answer:
         """Read and list the cells of a space."""
-        return await self.may(who, CELLS_READ, space, NO_QUEUE)
+        return await self.may(who, rights.CELLS_READ, space, NO_QUEUE)
 
     async def may_write_cells(self, who: Identity, space: str) -> bool | Answer:
         """Create, change and remove the cells of a space; a change returns its result."""
-        return await self.may(who, CELLS_WRITE, space, NO_QUEUE)
+        return await self.may(who, rights.CELLS_WRITE, space, NO_QUEUE)
 
     async def may_manage_router(self, who: Identity, router: str) -> bool | Answer:
         """Create and remove a router and its bindings, which may forward messages anywhere."""
-        return await self.may(who, MANAGE_ROUTERS, router, NO_QUEUE)
+        return await self.may(who, rights.MANAGE_ROUTERS, router, NO_QUEUE)
 
     async def may_see_routers(self, who: Identity, router: str) -> bool | Answer:
         """See the bindings of a router, or the list of all routers if ``router`` is empty."""
-        return await self.may(who, SEE_ROUTERS, router, NO_QUEUE)
+        return await self.may(who, rights.SEE_ROUTERS, router, NO_QUEUE)
 
     async def may_subscribe(
         self, who: Identity, event: str, channel: str, queue_id: int
     ) -> bool | Answer:
         """Subscribe to an event; ``channel`` is empty for events of the whole server (F127)."""
-        return await self.may(who, SUBSCRIBE, channel, queue_id)
+        return await self.may(who, rights.SUBSCRIBE, channel, queue_id)
 
     # -- information ----------------------------------------------------------------------------
 
     async def may_see_channel(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
         """See the information about a channel or its list of queues (``NO_QUEUE``), or about a
         queue."""
-        return await self.may(who, SEE_CHANNEL, channel, queue_id)
+        return await self.may(who, rights.SEE_CHANNEL, channel, queue_id)
 
     async def may_see_consumers(self, who: Identity, channel: str) -> bool | Answer:
         """See the clients that have joined a channel."""
-        return await self.may(who, SEE_CONSUMERS, channel, NO_QUEUE)
+        return await self.may(who, rights.SEE_CONSUMERS, channel, NO_QUEUE)
 
     async def may_see_clients(self, who: Identity) -> bool | Answer:
         """See the list of all clients."""
-        return await self.may(who, SEE_CLIENTS, "", NO_QUEUE)
+        return await self.may(who, rights.SEE_CLIENTS, "", NO_QUEUE)
 
     async def may_manage_clients(self, who: Identity) -> bool | Answer:
         """Close the connections of other clients."""
-        return await self.may(who, MANAGE_CLIENTS, "", NO_QUEUE)
+        return await self.may(who, rights.MANAGE_CLIENTS, "", NO_QUEUE)
 
     async def may_see_nodes(self, who: Identity) -> bool | Answer:
         """See the list of the cluster's nodes, and the server's information about itself."""
-        return await self.may(who, SEE_NODES, "", NO_QUEUE)
+        return await self.may(who, rights.SEE_NODES, "", NO_QUEUE)
 
     async def may_see_metrics(self, who: Identity) -> bool | Answer:
         """See the server's metrics, which name its doors and the queues that are chosen for
         metrics."""
-        return await self.may(who, SEE_METRICS, "", NO_QUEUE)
+        return await self.may(who, rights.SEE_METRICS, "", NO_QUEUE)
 
     async def may_see_server(self, who: Identity) -> bool | Answer:
         """See the state of the server, including its failures."""
-        return await self.may(who, SEE_SERVER, "", NO_QUEUE)
+        return await self.may(who, rights.SEE_SERVER, "", NO_QUEUE)
 
     async def may_manage_server(self, who: Identity) -> bool | Answer:
         """Make the server drain, stop or reload its configuration."""
-        return await self.may(who, MANAGE_SERVER, "", NO_QUEUE)
+        return await self.may(who, rights.MANAGE_SERVER, "", NO_QUEUE)
 
     async def may_see_audit(self, who: Identity) -> bool | Answer:
         """See the audit: requested changes and log-ins, with their clients."""
-        return await self.may(who, SEE_AUDIT, "", NO_QUEUE)
+        return await self.may(who, rights.SEE_AUDIT, "", NO_QUEUE)
 
     async def may_configure(self, who: Identity) -> bool | Answer:
         """Change settings of the running server, as NSQ's ``PUT /config`` does."""
-        return await self.may(who, CONFIGURE, "", NO_QUEUE)
+        return await self.may(who, rights.CONFIGURE, "", NO_QUEUE)
 
     async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
         """Return which of these channels a list may show (F52); None refuses the whole list.
@@ -503,12 +469,12 @@ class TableAccess(Access):
         """Return the channels that one of the client's roles allows it to see; None if there are
         none."""
         roles = _roles_of(who)
-        if not any(SEE_CHANNEL in role.rights for role in roles):
+        if not any(rights.SEE_CHANNEL in role.rights for role in roles):
             return None
         return [
             name
             for name in names
-            if any(role.allows(SEE_CHANNEL, name, NO_QUEUE) for role in roles)
+            if any(role.allows(rights.SEE_CHANNEL, name, NO_QUEUE) for role in roles)
         ]
 
 

@@ -12,7 +12,7 @@ import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tmqp_spark.following import Following, check_stream
 from tmqp_spark.offsets import read_checkpoint
@@ -29,9 +29,7 @@ from tmqp_spark.workers import settle_memory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["COMPRESSIONS", "ArchiveSummary", "archive_with_arrow"]
-
-COMPRESSIONS: Final = ("zstd", "snappy", "lz4", "gzip", "none")
+__all__ = ["ArchiveSummary", "archive_with_arrow"]
 
 
 @dataclass(slots=True, kw_only=True)

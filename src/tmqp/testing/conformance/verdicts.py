@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["ACCEPTED", "FAILURES", "MUST_LEVEL", "Level", "Verdict", "worst"]
+__all__ = ["ACCEPTED", "FAILURES", "Level", "Verdict", "worst"]
 
 
 class Level(StrEnum):
@@ -44,8 +44,6 @@ FAILURES: Final = frozenset(
 ACCEPTED: Final = frozenset(
     {Verdict.PASS, Verdict.INFORMATIONAL, Verdict.NON_STRICT, Verdict.EXCUSED}
 )
-#: Levels whose failures make a peer not conformant.
-MUST_LEVEL: Final = frozenset({Level.MUST})
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -34,7 +34,6 @@ from tmqp_wires.openwire.connection import Event, Fault
 from tmqp_wires.openwire.messages import Message
 
 __all__ = [
-    "ILLEGAL_STATE",
     "INVALID_CLIENT",
     "INVALID_DESTINATION",
     "INVALID_SELECTOR",
@@ -49,7 +48,6 @@ __all__ = [
 
 #: Exceptions of JMS by the last part of their names.
 JMS: Final = "JMSException"
-ILLEGAL_STATE: Final = "IllegalStateException"
 INVALID_CLIENT: Final = "InvalidClientIDException"
 INVALID_DESTINATION: Final = "InvalidDestinationException"
 INVALID_SELECTOR: Final = "InvalidSelectorException"
