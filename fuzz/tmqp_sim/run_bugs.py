@@ -134,7 +134,7 @@ def _forgets_headers(original: Any) -> Any:
     def forwarded(self: FrameRun, first: bool, asks: bool, ttl: int) -> bytes:
         data: bytes = original(self, first, asks, ttl)
         place, parts = 0, []
-        for tail in self._tails[1:]:
+        for tail in self._pieces()[1:]:
             head = data[place : place + 2]
             parts += [bytes((head[0], head[1] & ~HAS_HEADER)), tail]
             place += 2 + len(tail)
@@ -148,9 +148,22 @@ def _keeps_one_number(original: Any) -> Any:
         if not self.queues:
             data: bytes = original(self, first, asks, ttl)
             return data
-        number = self._tails[1][3:5]
-        tails = [tail[:3] + number + tail[5:] for tail in self._tails[1:]]
-        run = FrameRun(self.first, self.at, [b"", *tails], self.size, self.largest, None, self.odd)
+        pieces = self._pieces()
+        number = pieces[1][3:5]
+        tails = [b"", *[tail[:3] + number + tail[5:] for tail in pieces[1:]]]
+        run = FrameRun(
+            self.first,
+            self.at,
+            self.count,
+            tails,
+            [],
+            b"",
+            0,
+            self.size,
+            self.largest,
+            [],
+            self.odd,
+        )
         return run.forwarded(first, asks, ttl)
 
     return forwarded

@@ -44,20 +44,24 @@ from tmqp.errors import AbuseError, RemoteProtocolError
 from tmqp.frames import Frame
 from tmqp.header_names import HeaderNames
 from tmqp.limits import Limits
-from tmqp.runs import FrameRun
+from tmqp.runs import FrameRun, cut_evenly
 
 __all__ = ["FrameDecoder", "encode"]
 
 #: The queues and odd places of a run that has none; nothing is ever added.
 _NONE: Final[list[int]] = []
 _INTERPRETED: Final = __file__.endswith(".py")
-_FEW_BYTES: Final = 128
+_FEW_BYTES: Final = 16
 #: The first byte that is no ASCII character.
 _NOT_ASCII: Final = 128
 _UNLIMITED: Final = 1 << 60
 #: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
 #: cannot overflow the 64 bits of a compiled integer.
 _ENDLESS: Final = 1 << 62
+#: What the first two messages of different lengths have together if they count as small.
+_SMALL_PAIR_BYTES: Final = 768
+#: A run keeps its whole chunk if all but one part in 2 to this power of it is its own.
+_SMALL_SHARE_BITS: Final = 3
 #: Smaller pieces are gathered, so that a drip of single bytes does not cost an object each.
 _SMALL_CHUNK_BYTES: Final = 4_096
 _GATHER_BYTES: Final = 16_384
@@ -90,6 +94,7 @@ class FrameDecoder:
 
     __slots__ = (
         "_ascii",
+        "_count",
         "_have",
         "_largest",
         "_max_block",
@@ -124,6 +129,8 @@ class FrameDecoder:
         self._ascii: i64 = -1
         #: The largest frame of the run that is being gathered.
         self._largest: i64 = 0
+        #: How many it has.
+        self._count: i64 = 0
         #: Its queues, and the places of those with the other priority: see ``FrameRun``.
         self._queues: list[int] = _NONE
         self._odd: list[int] = _NONE
@@ -330,35 +337,49 @@ class FrameDecoder:
         if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
             if b1 & ~(PENDING_ACKNOWLEDGE | TTL_BITS | HAS_HEADER):
                 return pos
-            if b1 & HAS_HEADER and not (
-                block.isascii() and self._is_passed_on(block, 0, len(block))
-            ):
+            if b1 & HAS_HEADER and not self._is_passed_on(block, 0, len(block)):
                 return pos
         elif b0 & MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE or b1 & ~TTL_BITS:
             return pos
         if b1 & TTL_BITS == 0 or data[first + 2] == 0 or data[first + 7] > TIER_U16:
             return pos
         begin = pos
-        tails = [b"", b""]
+        tails: list[bytes] = []
+        starts: list[int] = []
         self._largest = pos - first
+        self._count = 1
         self._queues = _NONE
         self._odd = _NONE
         if _INTERPRETED and not b1 & HAS_HEADER:
-            pos = self._gather_same_heads(data, first, pos, names, tails)
-        pos = self._gather(data, first, pos, names, block, tails)
+            pos = self._gather_same_heads(data, first, pos, names)
+        pos = self._gather(data, first, pos, begin - first, names, block, tails, starts)
         if pos > begin:
-            tails[1] = data[first + 2 : begin]
-            at = len(frames) - 1
-            size = pos - first
-            largest = self._largest
-            run = FrameRun(frames[-1], at, tails, size, largest, self._queues, self._odd)
-            self.runs.append(run)
+            piece, offset = b"", 0
+            if not tails:
+                piece, offset = data, first
+                if pos - first < len(data) - (len(data) >> _SMALL_SHARE_BITS):
+                    piece, offset = data[first:pos], 0
+            self.runs.append(
+                FrameRun(
+                    frames[-1],
+                    len(frames) - 1,
+                    self._count,
+                    tails,
+                    starts,
+                    piece,
+                    offset,
+                    pos - first,
+                    self._largest,
+                    self._queues,
+                    self._odd,
+                )
+            )
         return pos
 
     def _is_passed_on(self, data: bytes, start: i64, stop: i64) -> bool:
-        """Whether the header block between two places is nothing to whoever forwards it."""
+        """Whether the header block between two places is ASCII, and nothing to a forwarder."""
         names = self.read_headers
-        return names is not None and not names.may_occur(data, start, stop)
+        return names is not None and names.are_absent(data, start, stop)
 
     def _pass_block(self, data: bytes, at: i64, end: i64, size: i64, block: bytes) -> i64:
         """Where the header block at a place ends, of a message with a payload of this size; -1 if
@@ -374,14 +395,21 @@ class FrameDecoder:
             return -1
         if length == len(block) and data[body:stop] == block:
             return stop
-        is_text = self._ascii == 1 or self._is_text(data, body, stop)
-        return stop if is_text and self._is_passed_on(data, body, stop) else -1
+        return stop if self._is_passed_on(data, body, stop) else -1
 
     def _gather(
-        self, data: bytes, first: i64, pos: i64, names: bytes, block: bytes, tails: list[bytes]
+        self,
+        data: bytes,
+        first: i64,
+        pos: i64,
+        length: i64,
+        names: bytes,
+        block: bytes,
+        tails: list[bytes],
+        starts: list[int],
     ) -> i64:
-        """Put the frames from ``pos`` on that are like the first one into ``tails``; ``block`` is
-        its header block."""
+        """Pass the frames from ``pos`` on that are like the first one, which has this length and
+        header block; if they differ in length, put all into ``tails`` or ``starts``."""
         end: i64 = len(data)
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
@@ -396,7 +424,6 @@ class FrameDecoder:
         has_header = b1 & HAS_HEADER != 0
         max_payload = self._max_payload
         max_name = self._max_name
-        largest = self._largest
         while pos <= end - HEAD_BYTES:
             kind: i64 = data[pos]
             low: i64 = data[pos + 5]
@@ -430,12 +457,37 @@ class FrameDecoder:
             ):
                 break
             if mixed:
-                self._mix(len(tails) - 1, queue_low | queue_high << 8, low | high << 8, kind != b0)
-            tails.append(data[pos + 2 : stop])
-            largest = max(largest, stop - pos)
+                queue = queue_low | queue_high << 8
+                self._mix(self._count, queue, low | high << 8, kind != b0)
+            if stop - pos != length or tails or starts:
+                self._add(data, first, pos, stop, length, tails, starts)
+            self._count += 1
             pos = stop
-        self._largest = largest
         return pos
+
+    def _add(
+        self,
+        data: bytes,
+        first: i64,
+        pos: i64,
+        stop: i64,
+        length: i64,
+        tails: list[bytes],
+        starts: list[int],
+    ) -> None:
+        """Add the frame between two places to the run that begins at ``first``, in which not all
+        have one length: small ones are cut, and of large ones the places noted, because to allocate
+        pieces of many sizes takes longer than to copy them."""
+        self._largest = max(self._largest, stop - pos)
+        if not (tails or starts):
+            if stop - pos + length < _SMALL_PAIR_BYTES:
+                cut_evenly(data, first, length, pos, tails)
+            else:
+                starts += range(0, pos - first, length)
+        if tails:
+            tails.append(data[pos + 2 : stop])
+        else:
+            starts.append(pos - first)
 
     def _mix(self, place: i64, first: i64, queue: i64, is_odd: bool) -> None:
         """Note the queue of the next message of a run, and whether its priority is the other one.
@@ -452,9 +504,7 @@ class FrameDecoder:
         elif is_odd:
             self._odd = [place]
 
-    def _gather_same_heads(
-        self, data: bytes, first: i64, pos: i64, names: bytes, tails: list[bytes]
-    ) -> i64:
+    def _gather_same_heads(self, data: bytes, first: i64, pos: i64, names: bytes) -> i64:
         """The same for frames with the very same head, whose parts are at the same places.
 
         One comparison is quicker than one for each byte only where those are interpreted.
@@ -478,9 +528,8 @@ class FrameDecoder:
                 if not self._is_text(data, pos + head_len, pos + names_from):
                     break
                 plain = self._ascii == 1
-            stop = pos + length
-            tails.append(data[pos + 2 : stop])
-            pos = stop
+            pos += length
+            self._count += 1
         return pos
 
     def _is_text(self, data: bytes, start: i64, stop: i64) -> bool:

@@ -14,6 +14,8 @@ _COLON: Final = 58
 _CR: Final = 13
 _LF: Final = 10
 _LONGEST: Final = 62
+#: The first byte that is no ASCII character.
+_NOT_ASCII: Final = 128
 #: How many marks there are; a power of 2.
 _MARKS: Final = 256
 #: In ASCII, what tells a lower case letter from its capital.
@@ -51,22 +53,41 @@ class HeaderNames:
                 if colon and name in names:
                     return True
             return False
-        # Compiled, one look at each byte is quicker, and makes no object.
+        return self._look(data, start, stop) < 0
+
+    def are_absent(self, data: bytes, start: i64, stop: i64) -> bool:
+        """Whether the block between two places has no header of one of the names, and nothing but
+        ASCII characters."""
+        if _INTERPRETED:
+            return data[start:stop].isascii() and not self.may_occur(data, start, stop)
+        seen = self._look(data, start, stop)
+        return 0 <= seen < _NOT_ASCII
+
+    def _look(self, data: bytes, start: i64, stop: i64) -> i64:
+        """All bytes of the block joined by "or", or -1 if it has a header of one of the names.
+
+        Compiled, one look at each byte is quicker than to make objects.
+        """
+        seen: i64 = 0
         begin = start
         at = start
         while at < stop:
             byte: i64 = data[at]
             at += 1
+            seen |= byte
             if byte == _COLON:
                 if self._is_one(data, begin, at - 1):
-                    return True
-                while at < stop and not (data[at] == _LF and data[at - 1] == _CR):
+                    return -1
+                while at < stop:
+                    byte = data[at]
                     at += 1
-                at += 1
+                    seen |= byte
+                    if byte == _LF and data[at - 2] == _CR:
+                        break
                 begin = at
             elif byte == _LF and at - 2 >= start and data[at - 2] == _CR:
                 begin = at
-        return False
+        return seen
 
     def _is_one(self, data: bytes, start: i64, stop: i64) -> bool:
         """Whether one of the names stands between two places."""

@@ -30,10 +30,14 @@ from tmqp.bits import (
 )
 from tmqp.frames import Frame
 
-__all__ = ["FrameRun"]
+__all__ = ["FrameRun", "cut_evenly"]
 
-#: What is left of the head when its first two bytes are missing.
+#: What is left of the head when the bytes that a forwarder rewrites are missing.
 _TAIL_HEAD_BYTES: Final = 6
+#: Those.
+_REWRITTEN_BYTES: Final = 2
+#: One-byte strings by value.
+_ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
 
 
 @mypyc_attr(acyclic=True)
@@ -52,30 +56,55 @@ class FrameRun:
     Acknowledgements have no priority.
     """
 
-    __slots__ = ("_tails", "at", "count", "first", "largest", "odd", "queues", "size")
+    __slots__ = (
+        "_data",
+        "_length",
+        "_offset",
+        "_starts",
+        "_tails",
+        "at",
+        "count",
+        "first",
+        "largest",
+        "odd",
+        "queues",
+        "size",
+    )
 
     def __init__(
         self,
         first: Frame,
         at: int,
+        count: int,
         tails: list[bytes],
+        starts: list[int],
+        data: bytes,
+        offset: i64,
         size: int,
         largest: int,
-        queues: list[int] | None = None,
-        odd: list[int] | None = None,
+        queues: list[int],
+        odd: list[int],
     ) -> None:
         """For the decoder only.
 
-        :param tails: the bytes of each frame behind the first two, an empty piece before them.
+        :param tails: of frames of several lengths the bytes of each behind the first two, an empty
+            piece before them; or nothing.
+        :param starts: of others of several lengths where each begins, counted from the first.
+        :param data: the bytes in which they stand from ``offset`` on, if there are no ``tails``.
         """
-        self.queues: list[int] = [] if queues is None else queues
-        self.odd: list[int] = [] if odd is None else odd
+        self.queues = queues
+        self.odd = odd
         self.first = first
         self.at = at
-        self.count = len(tails) - 1
+        self.count = count
         self.size = size
         self.largest = largest
         self._tails = tails
+        self._starts = starts
+        self._data = data
+        self._offset: i64 = offset
+        #: That of each frame; 0 where they differ.
+        self._length: i64 = 0 if tails or starts else largest
 
     @property
     def is_mixed(self) -> bool:
@@ -87,6 +116,13 @@ class FrameRun:
 
         The result is :meth:`tmqp.Frame.forwarded` of each frame, in order.
         """
+        b0, b1 = self._forwarded_head(first_acquirer, pending_acknowledge, ttl)
+        return self._joined(b0, b1)
+
+    def _forwarded_head(
+        self, first_acquirer: bool, pending_acknowledge: bool, ttl: int
+    ) -> tuple[int, int]:
+        """The first two bytes of the first frame, when it is forwarded so."""
         b0 = self.first.raw[0] & MARKED_TYPE_BITS
         if first_acquirer:
             b0 |= FIRST_ACQUIRER
@@ -94,19 +130,60 @@ class FrameRun:
         b1 = ttl & TTL_BITS | self.first.raw[1] & HAS_HEADER
         if pending_acknowledge:
             b1 |= PENDING_ACKNOWLEDGE
-        return self._joined(b0, b1)
+        return b0, b1
 
     def _joined(self, b0: int, b1: int) -> bytes:
         """All frames, with these first two bytes of the first."""
+        if self._length > 0:
+            return self._rewritten(0, self.count, b0, b1)
+        if self._starts:
+            return self._rewritten_singly(b0, b1)
         head = bytes((b0, b1))
         if not self.odd:
             return head.join(self._tails)
-        other = bytes((b0 ^ HIGH_PRIORITY, b1))
-        pieces = [head] * (2 * self.count)
-        pieces[1::2] = self._tails[1:]
+        return _with_odd(self._tails, self.odd, b0, b1)
+
+    def _rewritten(self, start: i64, stop: i64, b0: int, b1: int) -> bytes:
+        """Frames of one length between two places, with these first two bytes of those that are
+        not odd: two assignments write all of them."""
+        length = self._length
+        begin = self._offset + start * length
+        out = bytearray(self._data[begin : self._offset + stop * length])
+        count = stop - start
+        step: int = length
+        out[::step] = _ONE_BYTE[b0] * count
+        out[1::step] = _ONE_BYTE[b1] * count
         for place in self.odd:
-            pieces[2 * place] = other
-        return b"".join(pieces)
+            if start <= place < stop:
+                out[(place - start) * step] = b0 ^ HIGH_PRIORITY
+        return bytes(out)
+
+    def _rewritten_singly(self, b0: int, b1: int) -> bytes:
+        """The same of all frames, which have several lengths."""
+        offset = self._offset
+        out = bytearray(self._data[offset : offset + self.size])
+        starts = self._starts
+        for at in starts:
+            out[at] = b0
+            out[at + 1] = b1
+        for place in self.odd:
+            out[starts[place]] = b0 ^ HIGH_PRIORITY
+        return bytes(out)
+
+    def _pieces(self) -> list[bytes]:
+        """The bytes of each frame behind the first two, an empty piece before them."""
+        tails = self._tails
+        if tails:
+            return tails
+        offset = self._offset
+        stop = offset + self.size
+        if self._length > 0:
+            cut_evenly(self._data, offset, self._length, stop, tails)
+        else:
+            tails.append(b"")
+            for raw in self._raws(0):
+                tails.append(raw[2:])
+        return tails
 
     def forwarded_some(
         self,
@@ -118,18 +195,25 @@ class FrameRun:
         ttl: int,
     ) -> bytes:
         """Do as :meth:`forwarded`, for the frames with the indexes ``range(start, stop, step)``."""
-        tails = [self._tails[0]]
-        tails += self._tails[start + 1 : stop + 1 : step]
+        b0, b1 = self._forwarded_head(first_acquirer, pending_acknowledge, ttl)
+        if step == 1 and self._length > 0:
+            return self._rewritten(start, stop, b0, b1)
+        pieces = self._pieces()
+        tails = [pieces[0]]
+        tails += pieces[start + 1 : stop + 1 : step]
         odd = [
             (place - start) // step
             for place in self.odd
             if start <= place < stop and (place - start) % step == 0
         ]
-        some = FrameRun(self.first, self.at, tails, self.size, self.largest, None, odd)
-        return some.forwarded(first_acquirer, pending_acknowledge, ttl)
+        if odd:
+            return _with_odd(tails, odd, b0, b1)
+        return bytes((b0, b1)).join(tails)
 
     def received(self) -> bytes:
         """Return the bytes of all frames, as they arrived."""
+        if self._data:
+            return self._data[self._offset : self._offset + self.size]
         raw = self.first.raw
         return self._joined(raw[0], raw[1])
 
@@ -141,29 +225,33 @@ class FrameRun:
         id_at: i64 = HEAD_BYTES if first[7] < TIER_U16 else HEAD_BYTES + 2
         id_bytes: i64 = first[2]
         names: i64 = first[3] + first[4]
-        tails = self._tails
-        size: i64 = len(first)
         has_header = first[1] & HAS_HEADER != 0
-        alike = self.size == size * self.count and self.largest == size and not has_header
-        if alike:
-            for tail in tails:
-                if tail and tail[0] != id_bytes:
-                    alike = False
-                    break
-        if alike:
-            return [size], [id_at + id_bytes + names]
+        length = self._length
+        if (
+            length > 0
+            and not has_header
+            # The lengths of id and payload, and how the latter is written, are the same in all.
+            and self._have_all(2, first[2])
+            and self._have_all(7, first[7])
+        ):
+            return [int(length)], [id_at + id_bytes + names]
         sizes: list[int] = []
         offsets: list[int] = []
-        for tail in tails:
+        if self._starts:
+            for raw in self._raws(0):
+                sizes.append(len(raw))
+                offsets.append(_payload_at(raw, 0, names, has_header))
+            return sizes, offsets
+        for tail in self._pieces():
             if tail:
-                sizes.append(len(tail) + 2)
-                at: i64 = HEAD_BYTES if tail[5] < TIER_U16 else HEAD_BYTES + 2
-                id_bytes = tail[0]
-                at += id_bytes + names
-                if has_header:
-                    at += 2 + (tail[at - 2] | tail[at - 1] << 8)
-                offsets.append(at)
+                sizes.append(len(tail) + _REWRITTEN_BYTES)
+                offsets.append(_payload_at(tail, -_REWRITTEN_BYTES, names, has_header))
         return sizes, offsets
+
+    def _have_all(self, place: i64, byte: int) -> bool:
+        """Whether all frames, which have one length, have this byte at a place."""
+        begin, step = self._offset + place, self._length
+        return self._data[begin : self._offset + self.size : step].count(byte) == self.count
 
     def has_equal_headers(self) -> bool:
         """Return whether all frames have the same header block, byte by byte, or none has one."""
@@ -173,7 +261,7 @@ class FrameRun:
         block = first.header_block
         size: i64 = len(block)
         names: i64 = first.raw[3] + first.raw[4]
-        for tail in self._tails:
+        for tail in self._pieces():
             if tail:
                 at: i64 = _TAIL_HEAD_BYTES if tail[5] < TIER_U16 else _TAIL_HEAD_BYTES + 2
                 at += tail[0] + names
@@ -185,16 +273,10 @@ class FrameRun:
         """Return the frames one by one."""
         first = self.first
         frames = [first]
-        head = first.raw[:2]
         source, target = first.source, first.target
         names: i64 = first.raw[3] + first.raw[4]
         has_header = first.raw[1] & HAS_HEADER != 0
-        odd = set(self.odd)
-        has_odd = len(odd) > 0
-        other = bytes((head[0] ^ HIGH_PRIORITY, head[1]))
-        tails = self._tails
-        for place in range(2, len(tails)):
-            raw = (other if has_odd and place - 1 in odd else head) + tails[place]
+        for raw in self._raws(1):
             id_at: i64 = HEAD_BYTES if raw[7] < TIER_U16 else HEAD_BYTES + 2
             id_end = id_at + raw[2]
             body = id_end + names
@@ -203,14 +285,92 @@ class FrameRun:
             frames.append(Frame(raw, raw[id_at:id_end].decode(), source, target, body))
         return frames
 
+    def _raws(self, place: i64) -> list[bytes]:
+        """The bytes of the frames from a place on."""
+        raws: list[bytes] = []
+        data = self._data
+        offset = self._offset
+        end = offset + self.size
+        length = self._length
+        starts = self._starts
+        if length > 0:
+            first = offset + place * length
+            raws = [data[begin : begin + length] for begin in range(first, end, length)]
+        elif starts:
+            at = offset + starts[place]
+            while place + 1 < len(starts):
+                place += 1
+                stop = offset + starts[place]
+                raws.append(data[at:stop])
+                at = stop
+            raws.append(data[at:end])
+        else:
+            head = self.first.raw[:2]
+            odd = set(self.odd)
+            has_odd = len(odd) > 0
+            other = bytes((head[0] ^ HIGH_PRIORITY, head[1]))
+            for each in range(place, len(self._tails) - 1):
+                tail = self._tails[each + 1]
+                raws.append((other if has_odd and each in odd else head) + tail)
+        return raws
+
     def message_ids(self) -> list[str]:
         """Return the message ids, in order."""
         ids: list[str] = []
-        for tail in self._tails:
-            if tail:
-                id_at: i64 = _TAIL_HEAD_BYTES if tail[5] < TIER_U16 else _TAIL_HEAD_BYTES + 2
-                ids.append(tail[id_at : id_at + tail[0]].decode())
+        data = self._data
+        head = self._offset
+        end = head + self.size
+        length = self._length
+        if length > 0:
+            while head < end:
+                ids.append(_id_at(data, head))
+                head += length
+        elif self._starts:
+            for place in self._starts:
+                ids.append(_id_at(data, head + place))
+        else:
+            for tail in self._tails:
+                if tail:
+                    ids.append(_id_at(tail, -_REWRITTEN_BYTES))
         return ids
 
     def __repr__(self) -> str:
         return f"<FrameRun of {self.count}, {self.size} bytes: {self.first!r} ...>"
+
+
+def _payload_at(data: bytes, head: i64, names: i64, has_header: bool) -> i64:
+    """Where in the frame that begins at a place its payload does; *names* is the length of source
+    and target."""
+    at = head + HEAD_BYTES
+    if data[head + 7] >= TIER_U16:
+        at += 2
+    at += data[head + 2] + names
+    if has_header:
+        low: i64 = data[at]
+        at += 2 + (low | data[at + 1] << 8)
+    return at - head
+
+
+def _id_at(data: bytes, head: i64) -> str:
+    """The id of the frame that begins at a place."""
+    start = head + HEAD_BYTES
+    if data[head + 7] >= TIER_U16:
+        start += 2
+    return data[start : start + data[head + 2]].decode()
+
+
+def cut_evenly(data: bytes, at: i64, length: i64, stop: i64, tails: list[bytes]) -> None:
+    """Put an empty piece into ``tails``, and of each frame of this length between two places the
+    bytes behind the first two."""
+    tails.append(b"")
+    tails += [data[begin + 2 : begin + length] for begin in range(at, stop, length)]
+
+
+def _with_odd(tails: list[bytes], odd: list[int], b0: int, b1: int) -> bytes:
+    """Frames with these first two bytes, and the other priority at the odd places."""
+    other = bytes((b0 ^ HIGH_PRIORITY, b1))
+    pieces = [bytes((b0, b1))] * (2 * len(tails) - 2)
+    pieces[1::2] = tails[1:]
+    for place in odd:
+        pieces[2 * place] = other
+    return b"".join(pieces)

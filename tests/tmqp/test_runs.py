@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 import pytest
@@ -30,7 +31,7 @@ from tmqp.testing.strategies import chunkings
 
 PUSH: Final = int(MessageType.QUEUE_MESSAGE)
 ANSWER: Final = int(MessageType.ACKNOWLEDGE)
-SMALL: Final = Limits(max_payload_bytes=400, max_name_bytes=40)
+SMALL: Final = Limits(max_payload_bytes=800, max_name_bytes=40)
 
 
 def frame_of(number: int, odd: int, kind: int = PUSH, *, confirmed: bool = False) -> Frame:
@@ -42,7 +43,7 @@ def frame_of(number: int, odd: int, kind: int = PUSH, *, confirmed: bool = False
         "other" if odd == 2 else "channel",
         7 if odd == 3 else 1,
         # 16 and 17 leave the smallest tier; 5 is more than is allowed.
-        bytes(500 if odd == 5 else number % 5 * 75),
+        bytes(900 if odd == 5 else number % 5 * 150),
         message_id=""
         if odd == 4
         else "é" * 9
@@ -173,7 +174,9 @@ HEADERS: Final[tuple[list[tuple[str, str]], ...]] = (
     [],
 )
 headed = st.lists(
-    st.tuples(st.sampled_from((0, 0, 0, 1, 1, 2, *range(len(HEADERS)))), st.sampled_from((0, 5))),
+    st.tuples(
+        st.sampled_from((0, 0, 0, 1, 1, 2, *range(len(HEADERS)))), st.sampled_from((0, 5, 700))
+    ),
     max_size=40,
 ).map(
     lambda drawn: [
@@ -273,6 +276,42 @@ def test_a_large_message_begins_no_run() -> None:
     found = decoder.feed(b"".join([each.raw for each in frames]))
     assert spread(found, decoder.runs) == frames
     assert [run.first for run in decoder.runs] == [frames[1]]
+
+
+def test_a_length_that_is_written_in_two_ways_moves_the_payload() -> None:
+    """The messages of a run had one layout if they and their ids had one length."""
+    short = Frame.build(PUSH, "c", payload=bytes(252), message_id="m").raw
+    # The same length in all: two bytes more for that of the payload, two less of payload.
+    wide = short[:7] + b"\xfd\xfa\x00" + short[8:-2]
+    decoder = FrameDecoder()
+    decoder.makes_runs = True
+    decoder.feed(short + wide + short)
+    (run,) = decoder.runs
+    sizes, offsets = run.layout()
+    assert sizes == [len(short)] * 3
+    assert offsets == [len(each.raw) - each.payload_size for each in run.frames()]
+
+
+@pytest.mark.parametrize("sizes", [(100, 100), (20, 90), (600, 300), (900, 40)])
+@pytest.mark.parametrize("share", [1, 2])
+def test_a_run_keeps_no_chunk_of_which_little_is_its_own(
+    sizes: tuple[int, int], share: int
+) -> None:
+    """What waits is counted by its own bytes."""
+    frames = [
+        Frame.build(PUSH, "c", payload=bytes(size), message_id=f"m{place}")
+        for place, size in enumerate(sizes)
+    ]
+    chunk = b"".join([each.raw for each in frames])
+    other = Frame.build(int(MessageType.DIRECT_MESSAGE), "c", payload=bytes(share * len(chunk)))
+    decoder = FrameDecoder()
+    decoder.makes_runs = True
+    for stream in (chunk + other.raw, other.raw + chunk):
+        before = sys.getrefcount(stream)
+        decoder.feed(stream)
+        (run,) = decoder.runs
+        assert run.frames() == frames
+        assert sys.getrefcount(stream) == before
 
 
 def test_nobody_gets_runs_who_did_not_ask() -> None:

@@ -15,6 +15,7 @@ from typing import Final
 
 import anyio
 
+from tests.tmqp_server.mixed_costs import TURNS, answer_to, in_turn, varied
 from tests.tmqp_server.nsq_costs import (
     nsq_consumed,
     nsq_durable,
@@ -98,6 +99,43 @@ def _pushes(count: int, *, confirm: bool, headers: str = "") -> list[bytes]:
     return _chunks(b"".join(_frames(count, confirm=confirm, headers=headers)))
 
 
+def _mixture(
+    count: int, frames: Callable[..., list[bytes]], *, answered: bool
+) -> tuple[list[bytes], bytes]:
+    """Such messages in chunks, and their answers."""
+    messages = frames(count, confirm=answered)
+    answers = b"".join([answer_to(each) for each in messages]) if answered else b""
+    return _chunks(b"".join(messages)), answers
+
+
+def _prepare_mixture(
+    count: int, frames: Callable[..., list[bytes]], *, answered: bool = False
+) -> None:
+    assert _mixture(count, frames, answered=answered)
+
+
+def _through_mixed(
+    count: int, frames: Callable[..., list[bytes]], *, answered: bool = False
+) -> None:
+    """Such messages through the hub, and their answers."""
+    chunks, answers = _mixture(count, frames, answered=answered)
+    hub = Hub(Broker(), 1 << 20)
+    connect(hub, (_PRODUCER, _CONSUMER))
+    status = "push" if answered else "broadcast"
+    options = b'{"RequestAcknowledge":true}' if answered else b'{"RequestAcknowledge":false}'
+    for number in range(TURNS):
+        hub.receive(_PRODUCER, _create(status, options, 1 + number), 0.0)
+    hub.receive(_CONSUMER, _JOIN, 0.0)
+    _sent(hub)
+    size = _push_all(hub, chunks)
+    if answered:
+        hub.receive(_CONSUMER, answers, 2.0)
+    counters = [queue.counters for queue in hub.broker.queues()]
+    assert sum([each.received for each in counters]) == count
+    assert sum([each.done for each in counters]) == count
+    assert size > count * 100
+
+
 def _chunks(stream: bytes) -> list[bytes]:
     return [stream[at : at + _CHUNK_BYTES] for at in range(0, len(stream), _CHUNK_BYTES)]
 
@@ -128,8 +166,8 @@ def _hello(number: int) -> bytes:
     return b"TMQP/2.0" + Frame.build(TYPE_SERVER, "", 101, who).raw
 
 
-def _create(status: str, options: bytes) -> bytes:
-    headers = [("Queue-Id", "1"), ("Queue-Status", status)]
+def _create(status: str, options: bytes, queue_id: int = 1) -> bytes:
+    headers = [("Queue-Id", str(queue_id)), ("Queue-Status", status)]
     return Frame.build(
         TYPE_SERVER, "c", OP_CREATE_QUEUE, options, message_id="o", headers=headers
     ).raw
@@ -483,6 +521,12 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     "round robin by keys in headers, with both acknowledges": lambda count: _round_robin(
         count, headers="keys", keys="sticky"
     ),
+    "mixed messages": partial(_prepare_mixture, frames=varied),
+    "mixed messages and answers": partial(_prepare_mixture, frames=varied, answered=True),
+    "messages in turn": partial(_prepare_mixture, frames=in_turn),
+    "mixed messages, at most once": partial(_through_mixed, frames=varied),
+    "mixed messages with both acknowledges": partial(_through_mixed, frames=varied, answered=True),
+    "fifty queues in turn, at most once": partial(_through_mixed, frames=in_turn),
     "round robin by credit": _credit_by_credit,
     "durable push with both acknowledges": _durably,
     "requests and responses": _prepare_conversation,

@@ -213,7 +213,7 @@ def pushes(first: int, count: int, kind: int) -> bytes:
                 int(MessageType.QUEUE_MESSAGE),
                 "elsewhere" if kind == 1 else "c",
                 1 + (first + each) % IN_TURN if kind in (TURNS, BOTH, ASKED) else 1,
-                b"x" * ((first + each) % 3 * 60),
+                b"x" * ((first + each) % 3 * (600 if kind == BOTH else 60)),
                 message_id=f"m{(first + each) % 7 if kind == 7 else first + each}",
                 source="" if kind == 2 else "client9" if kind == 3 else "client1",
                 high_priority=kind == 4

@@ -38,8 +38,8 @@ TOLERANCE: Final = 1.25
 #: Calls for a message, interpreted.
 CALLS: Final = {
     "decode": 3.03,
-    "decode in runs": 3.07,
-    "broadcast": 3.47,
+    "decode in runs": 2.07,
+    "broadcast": 2.57,
     "push with both acknowledges": 20.6,
     "round robin with both acknowledges": 20.9,
     "push with headers and both acknowledges": 33.8,
@@ -47,6 +47,9 @@ CALLS: Final = {
     "round robin past filters, equal headers, with both acknowledges": 24.6,
     "round robin past filters, own headers, with both acknowledges": 202.0,
     "round robin by keys in headers, with both acknowledges": 185.0,
+    "mixed messages, at most once": 21.7,
+    "mixed messages with both acknowledges": 44.1,
+    "fifty queues in turn, at most once": 5.35,
     "round robin by credit": 146.0,
     "durable push with both acknowledges": 26.7,
     "request and response": 151.0,
@@ -98,6 +101,10 @@ def prepared(name: str) -> str:
     """The work that only prepares what another one needs."""
     if name == "request and response":
         return "requests and responses"
+    if name.startswith("mixed"):
+        return "mixed messages and answers" if "both" in name else "mixed messages"
+    if name.startswith("fifty"):
+        return "messages in turn"
     if name.startswith("NSQ: a"):
         return "NSQ single publications and answers"
     if name.startswith("NSQ"):

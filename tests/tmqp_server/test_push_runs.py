@@ -187,6 +187,23 @@ def test_a_mixed_run_to_be_acknowledged_by_one_is_taken_in_one_go(kind: int, eff
             assert message.high_priority is high
 
 
+@pytest.mark.parametrize("kind", [PRIORITIES, ASKED])
+@pytest.mark.parametrize("again", [15, 20, 29])
+def test_a_mixed_run_with_a_message_that_is_in_flight_leaves_what_single_pushes_would(
+    kind: int, again: int
+) -> None:
+    stages = [Stage(2, runs=runs, limits=EngineLimits(), portion=1 << 20) for runs in (False, True)]
+    for stage in stages:
+        stage.say(2, operation(Operation.JOIN))
+        stage.say(PRODUCER, pushes(20, 10, kind))
+        stage.say(PRODUCER, pushes(again, 20, kind), 2.0)
+        stage.listen()
+    single, together = stages
+    assert together.heard == single.heard
+    assert together.books() == single.books()
+    assert len(next(iter(together.broker.queues())).flights) > 4
+
+
 def test_queues_that_differ_in_what_is_answered_take_no_mixed_run() -> None:
     stage = Stage(2, runs=True, limits=EngineLimits(), portion=1 << 20)
     stage.say(2, operation(Operation.JOIN))

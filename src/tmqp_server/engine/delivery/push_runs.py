@@ -31,8 +31,9 @@ settles the saved messages in the storage.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
+from tmqp._compat import mypyc_attr
 from tmqp.constants import DECIDE_ACK_NONE
 from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.commands import AcknowledgeRun, PushRun
@@ -43,6 +44,7 @@ from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.effects import ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
     ACKNOWLEDGE,
@@ -60,6 +62,18 @@ __all__ = ["RunIntake"]
 
 #: Of a run of which nobody asks what is in it.
 _NO_CONTENTS: Final[tuple[list[str], list[int], list[object]]] = ([], [], [])
+
+
+@mypyc_attr(acyclic=True)
+@final
+class _Share:
+    """How many messages of a mixed run go into one of its queues."""
+
+    __slots__ = ("count", "queue")
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.count = 0
 
 
 class RunIntake:
@@ -159,59 +173,53 @@ class RunIntake:
         audience = channel.audience
         if audience.stale:
             audience.refresh()
-        counts: dict[int, int] = {}
-        for queue_id in run.queues:
-            counts[queue_id] = counts.get(queue_id, 0) + 1
-        if not counts:
-            counts[run.queue_id] = run.count
-        queues: dict[int, Queue] = {}
-        for queue_id in counts:
-            queue = channel.queues.get(queue_id)
-            if queue is None or not self._goes_at_once(queue, run):
-                return False
-            queues[queue_id] = queue
-        first = queues[run.queue_id]
+        shares = _shares_of(channel, run)
+        if shares is None:
+            return False
+        first = shares[0].queue
         wants = first.options.request_acknowledge
-        confirms = _receipt(first, run) is ACKNOWLEDGE
-        for queue in queues.values():
-            asks = queue.options.request_acknowledge
-            if asks != wants or (_receipt(queue, run) is ACKNOWLEDGE) != confirms:
+        receipt = _receipt(first, run)
+        confirms = receipt is ACKNOWLEDGE
+        if not (confirms or receipt is ALLOW):
+            return False
+        for share in shares:
+            queue = share.queue
+            # Whether each message would be sent to all at once, and nobody be asked to keep it.
+            if (
+                queue.options.request_acknowledge != wants
+                or _receipt(queue, run) is not receipt
+                or queue.feeds is not None
+                or queue.single
+                or queue.saves
+                or not self._has_room(queue, run)
+                or not self._goes_through(queue)
+            ):
                 return False
         if confirms and session.number in audience.subscriptions:
             return False  # each confirm is to stand before the producer's own delivery
         if wants and audience.everyone:
-            if not self._track_mixed(queues, session, audience.only, run, confirms, now):
+            if not self._track_mixed(shares, session, audience.only, run, confirms, now):
                 return False
         elif confirms:
             self._confirm(session, run, run.wire.message_ids())
         consumers = len(audience.everyone)
-        for queue_id, queue in queues.items():
-            count = counts[queue_id]
-            run.sequences[queue_id] = queue.sequence + 1
+        deaf = audience.deaf
+        for share in shares:
+            queue, count = share.queue, share.count
+            run.sequences[queue.queue_id] = queue.sequence + 1
             queue.sequence += count
             queue.counters.count_run(count, consumers, wants, now)
-            if audience.deaf:
-                self._flights.skip(queue, count * audience.deaf)
+            if deaf:
+                self._flights.skip(queue, count * deaf)
         self._send_out(first, session, run, audience.first, audience.rest, wants)
         if consumers:
             audience.fanouts += run.count
         session.pushed += run.count
         return True
 
-    def _goes_at_once(self, queue: Queue, run: PushRun) -> bool:
-        """Whether each message would be sent to all at once, and nobody be asked to keep it."""
-        decision = _receipt(queue, run)
-        return (
-            (decision is ALLOW or decision is ACKNOWLEDGE)
-            and queue.feeds is None
-            and not (queue.single or queue.saves)
-            and self._has_room(queue, run)
-            and self._goes_through(queue)
-        )
-
     def _track_mixed(
         self,
-        queues: dict[int, Queue],
+        shares: list[_Share],
         session: Session,
         only: Client | None,
         run: PushRun,
@@ -221,9 +229,12 @@ class RunIntake:
         """As ``_track``, of a mixed run into queues that keep nothing."""
         if only is None or run.count >= self._flights.room(only):
             return False
-        for queue in queues.values():
+        queues: dict[int, Queue] = {}
+        for share in shares:
+            queue = share.queue
             if queue.message_timeout_s > 0.0 and queue.discipline.stores:
                 return False
+            queues[queue.queue_id] = queue
         contents = run.wire.contents()
         marks = marks_of(queues[run.queue_id], run, confirms)
         origin = session.origin
@@ -459,6 +470,29 @@ class RunIntake:
         if erased:
             core.out.append(EraseRun(queue.key, erased))
         return True
+
+
+def _shares_of(channel: Channel, run: PushRun) -> list[_Share] | None:
+    """The queues of a mixed run, that of its first message first; None if one is missing."""
+    queues = channel.queues
+    shares: list[_Share] = []
+    by_queue: dict[int, _Share] = {}
+    for queue_id in run.queues:
+        share = by_queue.get(queue_id)
+        if share is None:
+            queue = queues.get(queue_id)
+            if queue is None:
+                return None
+            share = by_queue[queue_id] = _Share(queue)
+            shares.append(share)
+        share.count += 1
+    if not shares:
+        only = queues.get(run.queue_id)
+        if only is None:
+            return None
+        shares.append(_Share(only))
+        shares[0].count = run.count
+    return shares
 
 
 def _receipt(queue: Queue, run: PushRun) -> Decision | None:

@@ -195,12 +195,15 @@ class RunFlights:
         False, with nothing done, when one of its messages would be a duplicate.
         """
         parts = _by_queue(run, contents)
-        for queue_id, part in parts.items():
-            if _has_duplicate(queues[queue_id], part[0]):
-                return False
+        if len(parts) > 1:  # the only one looks for itself
+            for queue_id, part in parts.items():
+                if _has_duplicate(queues[queue_id], part[0]):
+                    return False
         for queue_id, part in parts.items():
             holders = [holder] * len(part[0])
-            self.take_off_run(queues[queue_id], run, part, holders, origin, marks, now)
+            taken = self.take_off_run(queues[queue_id], run, part, holders, origin, marks, now)
+            if taken is None:
+                return False
         ids, _, _ = contents
         for place in run.odd:
             queue_id = run.queues[place] if run.queues else run.queue_id
