@@ -35,6 +35,7 @@ __all__ = ["FrameRun"]
 
 #: What is left of the head when its first two bytes are missing.
 _TAIL_HEAD_BYTES: Final = 6
+_NO_PLACES: Final[set[int]] = set()
 
 
 @mypyc_attr(acyclic=True)
@@ -190,9 +191,9 @@ class FrameRun:
         source, target = first.source, first.target
         names: i64 = first.raw[3] + first.raw[4]
         has_header = first.raw[1] & HAS_HEADER != 0
-        odd = set(self.odd)
-        has_odd = len(odd) > 0
-        other = bytes((head[0] ^ HIGH_PRIORITY, head[1]))
+        has_odd = len(self.odd) > 0
+        odd = set(self.odd) if has_odd else _NO_PLACES
+        other = bytes((head[0] ^ HIGH_PRIORITY, head[1])) if has_odd else head
         tails = self._tails
         for place in range(2, len(tails)):
             raw = (other if has_odd and place - 1 in odd else head) + tails[place]
