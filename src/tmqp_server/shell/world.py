@@ -40,6 +40,7 @@ __all__ = [
     "StartWriting",
     "StopListening",
     "Tell",
+    "TellSaved",
     "Wake",
     "Wire",
     "WorldEffect",
@@ -192,7 +193,7 @@ class Abandon:
 @final
 class WriteBatch:
     """Have the store write the batch that :meth:`Turn.take_batch` gives when it can begin;
-    :meth:`Turn.written` hears how it went.
+    :meth:`Turn.written` hears how it went, at once if the batch is empty.
 
     ``at_once`` says that it need not wait for what else comes in this round.
     """
@@ -201,6 +202,13 @@ class WriteBatch:
 
     def __init__(self, at_once: bool = False) -> None:
         self.at_once = at_once
+
+
+@final
+class TellSaved:
+    """Call :meth:`Turn.tell_saved`, now that the next batch has begun."""
+
+    __slots__ = ()
 
 
 @final
@@ -314,6 +322,7 @@ WorldEffect: TypeAlias = (
     | Ask
     | Call
     | Tell
+    | TellSaved
     | Abandon
     | WriteBatch
     | ReadBatch
