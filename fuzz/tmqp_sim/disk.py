@@ -141,8 +141,9 @@ class Disk:
         """The store begins."""
         if life != self._life or self._work is None:
             return
-        if isinstance(self._work, WriteBatch):
-            self._begin_batch()
+        if isinstance(self._work, WriteBatch) and self._begin_batch().batch.is_empty():
+            self._end(life)
+            return
         self.world.after(self._delay(), self._end, self._life)
 
     def _begin_batch(self) -> Writing:

@@ -243,6 +243,7 @@ FOUND_AT: Final = {
     "run-wider-window": 627,
     "run-without-headers": 48,
     "run-without-room": 57,
+    "saved-untold": 40,
     "shelf-cancel-in-words": 625,
     "shelf-copy-for-nothing": 406,
     "shelf-keeps-its-copy": 103,

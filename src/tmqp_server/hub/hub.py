@@ -61,6 +61,7 @@ from tmqp_server.engine.effects import (
     CallHttp,
     CloseSession,
     Confirm,
+    ConfirmRun,
     Deliver,
     DeliverRun,
     DrainAsked,
@@ -504,7 +505,7 @@ class Hub(Restricted):
                     outlets.deliver(effect)
                 elif isinstance(effect, Append) or isinstance(effect, Erase):  # noqa: SIM101
                     self._keep(effect, now)  # many: a test of one class costs next to nothing
-                elif isinstance(effect, Confirm):
+                elif isinstance(effect, Confirm) or isinstance(effect, ConfirmRun):  # noqa: SIM101
                     self._apply(effect, now)  # many, as well
                 elif isinstance(effect, (DeliverRun, Inform)):
                     outlets.hand_out(effect)

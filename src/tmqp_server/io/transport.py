@@ -135,7 +135,8 @@ class SocketTransport(Transport):
     def _read(self) -> bytes:
         # In two lines, because mypyc calls twice what is called in a slice.
         count = self._socket.recv_into(self._view, self._read_bytes)
-        return bytes(self._view[:count])
+        data: bytes = self._view[:count].tobytes()
+        return data
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""

@@ -149,7 +149,7 @@ class ConfirmWriter:
 
     def write_run(self, effect: ConfirmRun) -> bytes:
         """The bytes of all confirms of a run."""
-        self._learn(effect.channel, effect.queue_id, True)
+        self._know(effect.channel, effect.queue_id, True)
         before, behind, target = self._before, self._behind, self._target
         names, queues = effect.message_ids, effect.queues
         size = len(names[0]) if names else 0
@@ -187,17 +187,19 @@ class ConfirmWriter:
             or len(message_id) > MAX_NAME_BYTES
         ):
             return confirm_frame(effect)
-        if (
-            effect.queue_id != self._queue_id
-            or effect.first_acquirer != self._first_acquirer
-            or effect.channel != self._channel
-        ):
-            self._learn(effect.channel, effect.queue_id, effect.first_acquirer)
+        self._know(effect.channel, effect.queue_id, effect.first_acquirer)
         length = _ONE_BYTE[len(message_id)]
         return b"%b%b%b%b%b" % (self._before, length, self._behind, message_id, self._target)
 
-    def _learn(self, channel: str, queue_id: int, first_acquirer: bool) -> None:
-        """Write one without an id: its third byte, the length, and the id itself are missing."""
+    def _know(self, channel: str, queue_id: int, first_acquirer: bool) -> None:
+        """Write one without an id, unless the last one was alike: its third byte, the length, and
+        the id itself are missing."""
+        if (
+            queue_id == self._queue_id
+            and first_acquirer == self._first_acquirer
+            and channel == self._channel
+        ):
+            return
         self._channel = channel
         self._queue_id = queue_id
         self._first_acquirer = first_acquirer
