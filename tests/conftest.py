@@ -55,6 +55,11 @@ def _log_as_before() -> Iterator[None]:
         logger.setLevel(level)
 
 
+def may_be_hot(path: Path) -> bool:
+    """Whether a test module can have hot tests: by what it imports, or because it says so."""
+    return imports_hot_modules(path) or b"pytest.mark.hot" in path.read_bytes()
+
+
 @cache
 def imports_hot_modules(path: Path) -> bool:
     """Whether a test module imports something that a compiled build compiles.
@@ -74,6 +79,13 @@ def imports_hot_modules(path: Path) -> bool:
     return any(name in hot or name.startswith(within) for name in imported)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave unread what has no hot test, where only those are asked for: a third of the files."""
+    if "hot" not in config.option.markexpr or not collection_path.match("test_*.py"):
+        return None
+    return None if may_be_hot(collection_path) else True
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that a compiled build must pass as well, where that is asked for."""
     if "hot" in config.option.markexpr:
@@ -85,10 +97,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave the thousands of tests themselves out of every later collection of garbage."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage while tests are collected, and leave the thousands of them out later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -347,8 +347,9 @@ def riddles(file: File) -> Iterator[str]:
         flags=re.MULTILINE | re.DOTALL,
     )
     phrases = {**PHRASES, **DOCUMENT_PHRASES} if is_document(file) else PHRASES
+    one_line = " ".join(text.split())
     for phrase, better in phrases.items():
-        if phrase.split()[-1][1:] not in text:
+        if phrase[1:] not in one_line:
             continue  # quicker than its pattern, and nearly always so
         for found in phrase_pattern(phrase).finditer(text):
             line = text.count("\n", 0, found.start()) + 1

@@ -18,13 +18,17 @@ INDEPENDENT = ("src/tmqp/testing/reference.py", "src/tmqp/testing/generate.py")
 NOT_ABOUT_HEADS = ("src/tmqp/testing/conformance/", "src/tmqp_wires/", "src/tmqp_nsq/")
 HOME = "src/tmqp/bits.py"
 MASKS = frozenset({"0x80", "0x40", "0x20", "0x1F", "0x3F", "0x7F"})
+WORDS = (*MASKS, *bits.__all__)
 
 
 def masks_in(path: Path) -> list[str]:
     """The lines of a module that spell a mask, or define a name that stands in ``tmqp.bits``."""
     found = []
     with tokenize.open(path) as file:
-        tokens = list(tokenize.generate_tokens(file.readline))
+        lines = file.readlines()
+    if not any(word in line for line in lines for word in WORDS):
+        return []  # quicker than its tokens, and nearly always so
+    tokens = list(tokenize.generate_tokens(iter(lines).__next__))
     for token, following in itertools.pairwise(tokens):
         name = token.string.removeprefix("_")
         defined = token.start[1] == 0 and following.string in {"=", ":"} and name in bits.__all__

@@ -1,11 +1,14 @@
 """The work whose cost is counted: so many messages through the codec, the hub or the shell.
 
-As a program it does one of these works once, for who counts the instructions of a process.
+As a program it does works once, for who counts the instructions of a process: its arguments are the
+name of a work and how many messages, and so on.  One is done by the process itself, several each by
+a copy of it, whose number is printed before them.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -560,5 +563,22 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     "a chunk to ten consumers": lambda count: _through_the_shell(count, consumers=10),
 }
 
+
+def main(arguments: list[str]) -> None:
+    """Do the works that are named."""
+    wanted = list(zip(arguments[::2], map(int, arguments[1::2]), strict=True))
+    if len(wanted) == 1:
+        WORKS[wanted[0][0]](wanted[0][1])
+        return
+    for name, count in wanted:
+        copy = os.fork()
+        if not copy:
+            WORKS[name](count)
+            return
+        print(copy, name, count, sep="\t", flush=True)
+        if os.waitpid(copy, 0)[1]:
+            sys.exit(f"{name!r} failed")
+
+
 if __name__ == "__main__":
-    WORKS[sys.argv[1]](int(sys.argv[2]))
+    main(sys.argv[1:])
