@@ -478,7 +478,7 @@ class RefusedRequest(Exception):  # noqa: N818 - it is an answer
 def read_request(data: bytes, session: int) -> SocketRequest:
     """The request in a text message.
 
-    :raises RefusedRequest: when it is none.
+    :raises RefusedRequest: when it is not one.
     """
     try:
         found = json.loads(data)

@@ -77,7 +77,7 @@ def mask_of(first: int, sequences: list[int]) -> int:
 
 
 def bits(first: int, mask: int) -> list[int]:
-    """The sequences of a mask, in rising order."""
+    """The sequences of a mask, in increasing order."""
     found: list[int] = []
     while mask:
         low = mask & -mask
@@ -113,7 +113,7 @@ def portions(retention: Retention, messages: list[StoredMessage]) -> list[list[S
 class Shelf:
     """The blocks of all queues; see the module's theory of operation.
 
-    ``problems`` holds what was found damaged and passed over, when that was asked for (``skip``).
+    ``problems`` holds what was found damaged and skipped, when that was asked for (``skip``).
     """
 
     __slots__ = (
@@ -202,7 +202,7 @@ class Shelf:
                 extent.weight = self.size_of(extent, extent.present)
 
     def report(self, text: str) -> None:
-        """Remember damage that is passed over."""
+        """Remember damage that is skipped."""
         if text not in self.problems:
             self.problems.append(text)
 
@@ -334,7 +334,7 @@ class Shelf:
         self.suspect(extent)
 
     def take_down(self, notes: Iterable[Note]) -> None:
-        """Remember what became of messages."""
+        """Remember what happened to messages."""
         for note in notes:
             queue = self.queues.get(note.key)
             extent = None if queue is None else queue.find(note.sequence)
@@ -427,7 +427,7 @@ class Shelf:
     # --- Reading ---------------------------------------------------------------------------------
 
     def block(self, extent: Extent) -> Block | None:
-        """The block of an extent; none when it is damaged and damage is passed over.
+        """The block of an extent; none when it is damaged and damage is skipped.
 
         :raises DamageError: when it is damaged.
         """
@@ -455,7 +455,7 @@ class Shelf:
     def whole(self, extent: Extent, index_only: bool = False) -> bytes | None:
         """The block of an extent as it is on the disk: nobody but its reader looks into it.
 
-        None when it is damaged and damage is passed over.  With ``index_only`` all but the bodies.
+        None when it is damaged and damage is skipped.  With ``index_only`` all but the bodies.
 
         :raises DamageError: when another block is there, or none.
         """
