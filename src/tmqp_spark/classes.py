@@ -45,7 +45,7 @@ class SharedClasses:
     ) -> None:
         self.path: Path | None = None
         jars = _jars(environment)
-        # A Spark that is told of other jars loads other classes.
+        # A Spark with other jars loads other classes.
         if jars is None or any(environment.get(name) for name in ("SPARK_CONF_DIR", "CLASSPATH")):
             return
         folder = cache or cache_folder(environment)

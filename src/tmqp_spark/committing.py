@@ -68,7 +68,7 @@ class Staging:
 
     :param link: what it is pushed through; nobody else may use it meanwhile.
     :param places: where the rows go, for errors.
-    :param window: blocks under way at most.
+    :param window: blocks in progress at most.
 
     ``number`` is the transaction's, 0 when there is none; ``committed`` says that the epoch is
     committed already, so that nothing needs to be pushed.

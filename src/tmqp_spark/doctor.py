@@ -42,7 +42,7 @@ _PROBE_TIMEOUT_MS = 1_000
 
 
 class Finding:
-    """What one check found: ``what`` was looked at, whether it is ``ok``, and ``text``."""
+    """What one check found: ``what`` was examined, whether it is ``ok``, and ``text``."""
 
     __slots__ = ("ok", "text", "what")
 

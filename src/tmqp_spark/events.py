@@ -170,7 +170,7 @@ class TmqpEventsDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format(...)``."""
+        """What is in ``format(...)``."""
         return "tmqp_events"
 
     def schema(self) -> str:

@@ -28,7 +28,7 @@ from tmqp_spark.transport import BrokerLink, backoff
 
 __all__ = ["EVENTS", "MISSED", "EventFeed", "EventRow", "EventSelection", "missed_row"]
 
-#: What is told of an event; what it does not have is null.
+#: What is reported about an event; what it does not have is null.
 EVENTS: Final = Table(
     "tmqp_events",
     [
@@ -248,7 +248,7 @@ class EventFeed(BrokerLink):
                     self._subscribe_channel(channel["Name"])
 
     def _subscribe_channel(self, channel: str) -> None:
-        # What is refused here is not there (any more), or will be told of when it comes.
+        # What is refused here is not there (any more), or will be notified of when it comes.
         for name in self._wanted.of_channel(channel):
             self._ask_for(name, channel)
         for each, queue in self._wanted.queues:

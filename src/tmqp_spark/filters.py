@@ -2,7 +2,7 @@
 
 Spark drops a filter that a source accepts, so only those are accepted that are applied exactly:
 comparisons of one column with a value, for columns that are never null.  Channels and queues choose
-what is asked for, sequences where it begins and ends, times pass over messages when they are read.
+what is asked for, sequences where it begins and ends, times skip messages when they are read.
 """
 
 from __future__ import annotations

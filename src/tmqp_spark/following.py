@@ -347,7 +347,7 @@ class Following:
 
 
 def _begin_of(place: Place, before: Place | None) -> int:
-    """Where a batch begins in a queue: behind the one before, or where the queue was begun."""
+    """Where a batch begins in a queue: behind the previous one, or where the queue was begun."""
     if before is None or before.incarnation != place.incarnation or before.next > place.next:
         return place.next if place.begin is None else place.begin
     return before.next

@@ -28,7 +28,7 @@ from tmqp_spark.transport import BrokerLink, refusal
 
 __all__ = ["Group"]
 
-#: Questions under way at once: the broker answers eight of one client.
+#: Questions in progress at once: the broker answers eight of one client.
 _UNDER_WAY: Final = 6
 #: Named in one commit: a broker takes messages of 1 MiB unless it was told otherwise.
 _QUEUES_A_PIECE: Final = 1_000

@@ -1,4 +1,4 @@
-"""The receipt of one large answer: straight from the kernel into the memory it will stand in.
+"""The receipt of one large answer: straight from the kernel into the memory it will be in.
 
 Theory of operation.  A protocol decoder gathers the chunks of a message and joins them, which
 copies a large payload once more than need be.  The head of an answer says how long it is, so here
@@ -52,8 +52,8 @@ class LargeAnswer:
 
 
 def begin(first: bytes) -> LargeAnswer | None:
-    """The answer that begins where these bytes do; None when it is none, or not large, or less is
-    there of it than says so.
+    """The answer that begins where these bytes do; None when it is not one, or not large, or less
+    is there of it than says so.
 
     :param first: what came first, no more than belongs to one message.
     """

@@ -1,7 +1,8 @@
 """The question in which parts a range can be read: the broker answers it by its index.
 
 Parts end where the broker's own blocks do, as far as they can.  A block that is wanted whole goes
-out as it stands on the disk; one that is cut must be taken apart and made anew, message by message.
+out as it stands on the disk; one that is cut must be taken apart and made again, message by
+message.
 """
 
 from __future__ import annotations

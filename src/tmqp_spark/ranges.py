@@ -62,7 +62,7 @@ _USUAL_BYTES: Final = 2 << 20
 _LEAST_SPAN_BYTES: Final = 65_536
 #: Bytes in a block for a message beside its body; a block's head is shared by about a thousand.
 _MORE_EACH: Final = 56.1
-#: How often the broker is asked anew where spans should end, because its answers are smaller.
+#: How often the broker is asked again where spans should end, because its answers are smaller.
 _MOST_PLANS: Final = 6
 _FIRST_SPAN: Final = 4_096
 _LONGEST_SPAN: Final = 1 << 20
@@ -244,7 +244,7 @@ class _Reader:
     ) -> Iterator[tuple[Data, int]]:
         """The blocks of an answer, those that it refers to out of the database.
 
-        Where one is gone, the blocks before it; the range goes on from there.
+        Where one is gone, the blocks before it; the range continues from there.
 
         :raises DatabaseUnusable: when it is another database that the broker refers to.
         :raises DecodeFailed: when a reference is damaged.
@@ -367,7 +367,7 @@ class _Reader:
         connections = self._link.connections
         ends = [last for _, last, _ in ask_parts(self._link, left, target, most) or []]
         if self._under_way and self._link.connections != connections:
-            raise ConnectionBroken("the connection was lost")  # and with it what was under way
+            raise ConnectionBroken("the connection was lost")  # and with it what was in progress
         if ends:
             # Behind the last message there can only be a gap.
             ends[-1] = whole.end - 1

@@ -63,12 +63,12 @@ def archive_with_arrow(
     every_s: float = 10.0,
     compression: str = "zstd",
 ) -> ArchiveSummary:
-    """Archive what is kept and not archived yet; with ``follow`` go on with what comes.
+    """Archive what is kept and not archived yet; with ``follow`` continue with what comes.
 
     :param folder: the archive, in a file system that the executors share; made if need be.
     :param source: which queues, where an archive that is new begins, and how much a batch takes.
     :param every_s: ``follow``: seconds between the beginnings of two batches at least.
-    :raises SparkError: when it cannot go on; what was committed stays.
+    :raises SparkError: when it cannot continue; what was committed stays.
     """
     check_stream(source)
     began = time.monotonic()

@@ -3,7 +3,7 @@ back.
 
 A broker keeps no reason with a message that its consumers put back too often.  What there is: the
 queue that it was pushed to, who pushed it, how often it was delivered and put back, and when.  A
-producer that writes a kind or a tenant into a header can have them told apart by that.
+producer that writes a kind or a tenant into a header can have them distinguished by that.
 """
 
 from __future__ import annotations

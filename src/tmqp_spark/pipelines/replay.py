@@ -6,7 +6,7 @@ chunk is a transaction of the application that the replay is called by, its numb
 the chunk visible, in order, together with the mark that this epoch is done.  Which rows a number
 stands for is written down before the first of them is sent, in the *plan*, and never changes; files
 that appear later get numbers of their own.  So the same command, run again after whatever
-happened, goes on behind the last chunk that the broker has.
+happened, continues behind the last chunk that the broker has.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def replay(
     :param place: a folder of Parquet files, or one; shared with the executors.
     :param rate: messages a second at most; as fast as it goes if None.
     :param preserve_ids: messages keep the ids they had; else they get new ones.
-    :raises SparkError: when it cannot go on; run again it goes on where it was.
+    :raises SparkError: when it cannot continue; run again it continues where it was.
     """
     began = time.monotonic()
     files = [inspect_file(file, place) for file in find_files(place)]

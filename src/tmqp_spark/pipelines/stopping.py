@@ -1,4 +1,4 @@
-"""The end that somebody asks for: SIGTERM and Ctrl-C let the work in hand be finished."""
+"""The end that somebody asks for: SIGTERM and Ctrl-C let the work in flight be finished."""
 
 from __future__ import annotations
 
