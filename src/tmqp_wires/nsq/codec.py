@@ -55,7 +55,7 @@ _ANSWERS: Final = frozenset((b"FIN", b"REQ", b"TOUCH"))
 
 
 def _number(text: bytes) -> int:
-    """A decimal number without a sign, the empty one being 0 (N11); -1 when it is none."""
+    """A decimal number without a sign, the empty one being 0 (N11); -1 when it is not one."""
     if not text:
         return 0
     if len(text) > _MAX_DIGITS or not text.isdigit():
@@ -104,7 +104,7 @@ class CommandDecoder:
 
     def __init__(self, terms: ServerTerms) -> None:
         self._terms = terms
-        # What is looked at for each command is taken from the terms once.
+        # What is examined for each command is taken from the terms once.
         self._line_bytes: int = terms.max_line_bytes
         self._message_bytes: int = terms.max_msg_size
         self._asks_auth: bool = terms.auth_required

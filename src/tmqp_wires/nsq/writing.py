@@ -46,7 +46,7 @@ FRAME_ERROR: Final = 1
 FRAME_MESSAGE: Final = 2
 #: Bytes of a message frame before the body: size, type, timestamp, attempts, id.
 MESSAGE_HEAD_BYTES: Final = 34
-#: Where its time, in 8 bytes, and its id stand in it.
+#: Where its time, in 8 bytes, and its id are in it.
 MESSAGE_TIME_AT: Final = 8
 MESSAGE_ID_AT: Final = 18
 _MAX_ATTEMPTS: Final = 65_535

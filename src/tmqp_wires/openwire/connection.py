@@ -217,7 +217,7 @@ class _Connection:
         return None if due == _NEVER else due
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Send a sign of life, or give the peer up."""
+        """Send a heartbeat, or give the peer up."""
         if now >= self._beat_due:
             if not self._spoke:
                 self.send(KeepAliveInfo())

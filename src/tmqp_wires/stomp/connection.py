@@ -47,7 +47,7 @@ class HeartBeat:
     def read(cls, text: str) -> HeartBeat:
         """That of a header.
 
-        :raises ValueError: when it is none.
+        :raises ValueError: when it is not one.
         """
         parts = [part.strip() for part in text.split(",")]
         for part in parts:
