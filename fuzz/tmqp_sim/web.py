@@ -267,7 +267,7 @@ class WebProducer(Producer):
             sent.last_life = self.link.life
         elif not sent.asks:
             pass  # nobody tells more about these
-        elif status in (202, 403, 404, 408, 409, 503):  # 408: it stood still (seed 101731)
+        elif status in (202, 403, 404, 408, 409, 503):  # 408: it was suspended (seed 101731)
             self.ready.appendleft(sent)
             self.try_later()
             return
