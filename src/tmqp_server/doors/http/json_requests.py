@@ -178,7 +178,7 @@ class SocketRequest:
 
 @final
 class Behind:
-    """Stands behind a request that the broker answers only when it fails."""
+    """Follows a request that the broker answers only when it fails."""
 
     __slots__ = ("request",)
 
