@@ -1,14 +1,14 @@
-"""The way from Arrow columns to TMQP push messages: whole batches, no Python for each row.
+"""Convert Arrow columns to TMQP push messages: whole batches, without Python code for each row.
 
-Theory of operation.  A push message is a few parts one after another (F1 to F7): eight bytes of
-head and the extended length, the message id, source and target, the header block, the payload.
-For a batch each part is a column: constant, computed with numpy, or the user's own.  Joining the
+Theory of operation.  A push message consists of a few consecutive parts (F1 to F7): eight bytes of
+head and the extended length, the message id, source and target, the header block, the payload.  For
+a batch, each part is a column: constant, computed with numpy, or the user's own.  Joining the
 columns row by row gives one column of whole messages, and Arrow keeps a column of bytes as a single
-piece of memory: so the messages are there one after the other as the wire wants them, and a
-block to send is a slice of it.
+piece of memory: so the messages are consecutive as on the wire, and a block to send is a slice of
+it.
 
-The acknowledges that a server will send for these messages are made likewise.  They are compared
-with what comes as bytes, many at once (:mod:`tmqp_spark.sink`).
+The acknowledgements that a server will send for these messages are made in the same way.  They are
+compared with the received bytes, many at a time (:mod:`tmqp_spark.sink`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""The listening to a broker's events: a thread that takes them, and what was taken so far.
+"""Receives a broker's events: a thread that receives them, and the events received so far.
 
-Theory of operation.  A broker tells events to those who listen, and keeps none (F127-F132).  So a
-thread holds the connection, subscribes again after each loss, and numbers what it hears and puts it
-aside until it is asked for; so much and no more.  Where events may be missing a row of its own says
-so in their place, ``EventsMissed``: after a loss of the connection, and for what there was no room
-for.
+Theory of operation.  A broker sends events to its current subscribers and stores none (F127-F132).
+So a thread holds the connection, subscribes again after each loss, and numbers and keeps the
+received events until they are requested, up to a limit.  If events may be missing, a row says so in
+their place, ``EventsMissed``: after a loss of the connection, and after events that found no room.
 
-What needs a channel or a queue can only be subscribed to when that is there (F128).  So the feed
-listens to the creation of channels and queues for its own use too.
+Events of a channel or a queue can be subscribed to only if it exists (F128).  So the feed also
+subscribes to the creation of channels and queues for its own use.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""The pushing of messages one by one: a task's blocks on their way, and what happened to each.
+"""Pushes messages one by one: the blocks of a task in flight, and the results of their messages.
 
-Theory of operation.  A block of whole messages goes out in one piece, and the next without waiting;
-the broker acknowledges each message, in the order in which it was kept.  What it will say is known
-beforehand (:class:`tmqp_spark.encoding.EncodedBatch`), so what comes is compared with that as
-bytes, up to the mark that says whether a consumer has the message by now.  That costs nothing for
-each message, and is right as long as nothing is refused and one queue does not overtake another.
-What differs goes through the decoder, and from there on the messages in progress are matched by
-their ids, until all of them are settled.
+Theory of operation.  A block of whole messages is sent as one piece, and the next one without
+waiting; the broker acknowledges each message, in the order in which it was stored.  The expected
+acknowledgements are known in advance (:class:`tmqp_spark.encoding.EncodedBatch`), so the received
+bytes are compared with them, up to the mark that says whether a consumer already has the message.
+That costs nothing for each message, and is correct as long as nothing is refused and one queue does
+not overtake another.  Differing bytes go through the decoder, and from there on the messages in
+flight are matched by their ids, until all of them are settled.
 
-While a block goes out, what comes is read: a broker that cannot get rid of its acknowledgements
-would stop reading.  A message that the broker has no room for at the moment (503) is pushed again,
-a little later, behind the others.  After a lost connection all blocks that are not settled are
+While a block is sent, acknowledgements are read: a broker that cannot send its acknowledgements
+would stop reading.  A message for which the broker has no room at the moment (503) is pushed again,
+a little later, after the others.  After a lost connection, all blocks that are not settled are
 pushed again; so a message may be there twice, and none is missing.
 """
 

@@ -1,9 +1,9 @@
-"""The archive: what a broker keeps of queues, as Parquet files by day, channel and queue.
+"""The archive: the kept messages of queues, as Parquet files by day, channel and queue.
 
-Two engines write it.  ``arrow``: Spark hands out ranges, each task writes files with Arrow and says
-which, and here they are put into their places (:mod:`tmqp_spark.pipelines.log` tells why every
-message is in them once).  That costs a fraction of what rows through the JVM cost.  ``spark``: a
-streaming query of Spark's own, for file systems that only Spark writes to.
+Two engines write it.  ``arrow``: Spark distributes ranges, each task writes files with Arrow and
+reports them, and this module moves them to their places (:mod:`tmqp_spark.pipelines.log` explains
+why every message is in them once).  That costs a fraction of rows through the JVM. ``spark``: a
+streaming query of Spark, for file systems to which only Spark can write.
 """
 
 from __future__ import annotations

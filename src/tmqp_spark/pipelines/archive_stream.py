@@ -1,8 +1,8 @@
 """The archive that Spark itself writes: a streaming query from queues to Parquet.
 
-It goes to every file system that Spark knows.  That each message is in it once is Spark's doing:
-the checkpoint says what was read, and ``_spark_metadata`` which files count.  Spark reads only
-those; other programs may see the files of a batch that is being written, or that was not finished.
+It works with every file system of Spark.  Spark guarantees that each message is in it once: the
+checkpoint has what was read, and ``_spark_metadata`` has the valid files.  Spark reads only those;
+other programs may see the files of a batch that is being written, or that was not finished.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tail of queues: messages as they come, without Spark."""
+"""The tail of queues: prints messages as they arrive, without Spark."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@ lines, as the document shows it.  There are two dialects, distinguished by the k
 kind of a message: ``type`` (the document, and programs of its time) and ``messagetype`` (from
 2017-06 on, which the published clients speak).  They differ in names and in what a delivery has.
 
-What is not an object, or says nothing known, is ignored, as by the original.
+Input that is not an object, or has no known meaning, is ignored, as by the original.
 
-Who sends many messages writes most of them alike but for their data.  So a decoder remembers what
-stood before and behind the data of the last one: where that comes again, only the data are read,
-which is half of the work.
+A client that sends many messages writes most of them alike except for their data.  So a decoder
+remembers the bytes before and after the data of the last one: if they occur again, only the data
+are read, which is half of the work.
 """
 
 from __future__ import annotations

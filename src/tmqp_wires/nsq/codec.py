@@ -1,10 +1,10 @@
-"""The decoder of a server: what clients of the TCP protocol V2 send, and what is wrong with it.
+"""The decoder of a server: decodes and checks the commands of clients of the TCP protocol V2.
 
-Theory of operation.  ``CommandDecoder`` takes bytes, cut in any way, and returns what they say.  It
-knows the state of the connection as far as the commands tell it (subscribed, closing, identified),
-so it also finds what is not allowed now; the first error is the last event.  Sizes are checked in
-the heads of bodies, before anything of a body is kept.  What is missing at the end of a chunk is
-known in bytes, so the parts of a large body are joined once.
+Theory of operation.  ``CommandDecoder`` gets bytes, divided in any way, and returns events.  It
+knows the state of the connection as far as commands determine it (subscribed, closing, identified),
+so it also detects commands that are not allowed in this state; the first error is the last event.
+Sizes are checked in the heads of bodies, before anything of a body is buffered.  The number of
+missing bytes at the end of a chunk is known, so the parts of a large body are joined once.
 
 An IDENTIFY that leads to TLS or compression pauses the decoder, because what follows is in another
 form; bytes that came before the answer are refused, where the original loses them (N42).

@@ -1,7 +1,7 @@
-"""What the decoders find: commands of clients, frames of servers, and what is wrong with either.
+"""The events of the decoders: commands of clients, frames of servers, and errors in either.
 
-Names, message ids and bodies are bytes as they came.  Times are milliseconds unless the name says
-otherwise.
+Names, message ids and bodies are bytes as they arrived.  Times are milliseconds unless the name
+says otherwise.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""IDENTIFY: what a client asks for, what a server offers, and what both agree on (N24 to N38).
+"""IDENTIFY: negotiates the features of a connection (N24 to N38).
 
-``negotiate`` reads the JSON of a client and returns what it gets, or the error that the server
+``negotiate`` reads a client's JSON and returns the agreed features, or the error that the server
 answers.  Times are milliseconds.
 """
 

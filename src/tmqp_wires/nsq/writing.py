@@ -1,6 +1,6 @@
-"""How both sides write: the frames of a server and the commands of a client.
+"""Encodes the frames of a server and the commands of a client.
 
-Nothing is checked here: names, ids and sizes are the caller's to keep (``names``, N17 to N19).
+Nothing is checked here: the caller must pass valid names, ids and sizes (``names``, N17 to N19).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests of Throttr, for both roles: read by a server, written by a client.
 
-A request's length follows from its first bytes.  What cannot be a request, or is too long, is an
-event, and nothing behind it is read: there is no telling where the next one would begin.
+A request's length follows from its first bytes.  An invalid or too long request is an event, and
+nothing after it is read, because it is unknown where the next one would begin.
 """
 
 from __future__ import annotations
