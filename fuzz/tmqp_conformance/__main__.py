@@ -26,7 +26,7 @@ class _WrongUse(click.UsageError):
 
 
 @contextmanager
-def _wrong_use() -> Iterator[None]:
+def _usage_errors() -> Iterator[None]:
     """Give usage errors their own exit status."""
     try:
         yield
@@ -40,11 +40,11 @@ class _Group(click.Group):
     """A group of commands in which usage errors have their own exit status."""
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        with _wrong_use():
+        with _usage_errors():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _wrong_use():
+        with _usage_errors():
             return super().invoke(ctx)
 
 

@@ -43,7 +43,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """The register: of each pack the suite in which each id appeared; and what became of some."""
+    """The register: of each pack the suite in which each id appeared; and what happened to some."""
 
     since: Mapping[str, Mapping[str, str]]
     renames: Mapping[str, Move]

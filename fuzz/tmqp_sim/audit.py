@@ -146,7 +146,7 @@ class Audit:
                 self._late_drops.extend(effect.numbers)
 
     def crashed(self, kept: bool) -> None:
-        """A crash: the batch under way is there or not, the rest is gone."""
+        """A crash: the batch in progress is there or not, the rest is gone."""
         self.written(kept)
         self._late.clear()
         self._late_clears.clear()

@@ -33,7 +33,7 @@ class Built:
         self.turn = turn
         self.door = door
         self.ballast = ballast
-        #: Called before commands of a session are worked off.
+        #: Called before commands of a session are processed.
         self.begin_portion = begin_portion
         #: The door of those who come by HTTP.
         self.web = web

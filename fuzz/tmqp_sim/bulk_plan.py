@@ -1,5 +1,5 @@
 """What a plan draws about a producer that pushes many messages at once: so many that the server
-takes them as runs, in one go where it can, and some of them as mixed ones."""
+takes them as runs, together where it can, and some of them as mixed ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIBLING_ID: Final = 300
 
 def draw_bulk(plan: Plan) -> None:
     """Now and then a place that many messages are pushed into at once, so that the server takes
-    them as runs, in one go where it can: consumers with room, who answer in bulk too."""
+    them as runs, together where it can: consumers with room, who answer in bulk too."""
     own = Random(f"{plan.seed}/bulk")
     if own.random() >= _BULK_SHARE:
         return
@@ -145,7 +145,7 @@ def draw_mixed(plan: Plan) -> None:
     # Whole runs beyond a small window are rare enough.
     if own.random() >= share or (place.acks and plan.max_in_flight < _SMALL_WINDOW):
         return
-    # Who is told of each message gets none of them in a mixed run.
+    # Who is notified of each message gets none of them in a mixed run.
     told = place.acks or own.random() < 0.15
     if not told:
         place.handler = "ack-if-asked"

@@ -223,7 +223,7 @@ class CellBooks:
     def _check_answer(
         self, request: CellRequest, answer: Frame, asked_at: float, now: float
     ) -> None:
-        """What is told of a cell is what it holds."""
+        """What is reported about a cell is what it holds."""
         cell = self._cells.get(request.key)
         if cell is None:
             return

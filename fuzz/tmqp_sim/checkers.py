@@ -4,7 +4,7 @@ Each returns complaints, none when all is well, so that a test can show it a bad
 
 The heart is multiset algebra over the whole history, after everything has had its time: *lost* was
 confirmed and never dealt with; *unexplained* came over a wire otherwise than the broker sent it;
-*stuck* is still owed although nothing stands in its way.  (What was *invented* is noticed at once,
+*stuck* is still owed although nothing is in its way.  (What was *invented* is noticed at once,
 see ``history.py``.)
 """
 

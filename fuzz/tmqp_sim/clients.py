@@ -34,7 +34,7 @@ FORGERS: Final = "forger-"
 CLOSE_S: Final = 2.0
 #: How much later than its deadline an answer may be settled.
 SETTLE_SLACK_S: Final = 0.01
-#: Ways in which the server may seem to break the protocol when it has gone or stands still.
+#: Ways in which the server may seem to break the protocol when it has gone or is suspended.
 _HARMLESS: Final = ("handshake-timeout", "torn")
 
 

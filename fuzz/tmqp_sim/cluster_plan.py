@@ -19,11 +19,11 @@ _SHARE: Final = 0.125
 #: What can happen, and what it does to whom.
 CLUSTER_FAULTS: Final[dict[str, str]] = {
     "node-cut": "a connection between servers is reset",
-    "node-half-open": "a connection between servers dies and nobody is told",
+    "node-half-open": "a connection between servers ends without notice to either",
     "node-silence": "one direction of a connection between servers is silent for a while",
     "node-clog": "everything between servers takes longer for a while",
     "node-crash": "a server of a cluster loses its memory and comes back",
-    "node-freeze": "the process of a server of a cluster stands still",
+    "node-freeze": "the process of a server of a cluster is suspended",
     "node-stop": "a server of a cluster leaves politely and comes back",
     "partition": "two servers do not reach each other for a while",
     "client-cut": "a connection of a client of a cluster is reset",

@@ -308,7 +308,7 @@ class Puller(Consumer):
         self.later(_PULL_EVERY_S, self._ask)
 
     def forgets(self) -> None:
-        """The pull under way is not known any more."""
+        """The pull in progress is not known any more."""
         super().forgets()
         self.pull = None
 
@@ -349,7 +349,7 @@ class Puller(Consumer):
 
 
 class Meddler(SimClient):
-    """Answers for what others have in hand, again and again; has joined nothing."""
+    """Answers for what others have in flight, again and again; has joined nothing."""
 
     def begin(self) -> None:
         """Go at it."""

@@ -186,7 +186,7 @@ class Copies:
     # -- how it must be -------------------------------------------------------------------------
 
     def check_feeds(self, there: Iterable[str]) -> None:
-        """Compare the feeds of a new life, by their targets, with what was told of them.
+        """Compare the feeds of a new life, by their targets, with what was reported about them.
 
         :raises Violation: when they differ.
         """
@@ -225,7 +225,7 @@ class Copies:
             self._check_counts(each)
 
     def _check_counts(self, told: FeedInformation) -> None:
-        """What a feed says of itself goes with what was pushed: an item is looked at again only
+        """What a feed says of itself goes with what was pushed: an item is examined again only
         where the disk has not taken what came of it (seeds 7772 and 8109)."""
         pushed = len(self.items)
         odd = sum(item.is_odd for item in self.items.values())

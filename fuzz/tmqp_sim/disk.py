@@ -4,7 +4,7 @@ The disk holds a store in memory behind the very port that the real ones have, a
 turn wants of it, after a delay.  What it decides is how long that takes and how it ends; when to
 write, to read and to try again is decided by the product's own ``Saving``.
 
-At a crash the batch under way is there as a whole or not at all; what had only gathered is gone.
+At a crash the batch in progress is there as a whole or not at all; what had only gathered is gone.
 A new life begins with the real recovery, from what a store finds after its process has ended.
 """
 

@@ -3,11 +3,12 @@
 Theory of operation.  The writer does one epoch after the other, as a pipeline's sink does: it opens
 a transaction for each part, pushes into it, and commits them all.  What it pushes for an epoch is
 always the same.  It remembers, as a checkpoint does, only which epoch it is at; so when it does not
-know what became of something, or has crashed, it repeats the commit or does the whole epoch again,
-under the same number.  Now and then it commits twice on purpose, or leaves an attempt behind.
+know what happened to something, or has crashed, it repeats the commit or does the whole epoch
+again, under the same number.  Now and then it commits twice on purpose, or leaves an attempt
+behind.
 
 Nobody consumes the queue, so the disk tells the truth: of each epoch all messages are there, each
-once, or none; and of those whose commit was answered, all.  It is looked at when a life of the
+once, or none; and of those whose commit was answered, all.  It is examined when a life of the
 server begins, and at the end.
 """
 
@@ -104,7 +105,7 @@ class EpochWriter(SimClient):
         self._asked: dict[str, tuple[int, str, int]] = {}
         self._transactions: dict[int, TransactionInformation] = {}
         self._left = 0
-        #: Raised when it begins anew, so that older answers are known.
+        #: Raised when it begins again, so that older answers are known.
         self._step = 0
 
     @property

@@ -79,7 +79,7 @@ def draw_memory(plan: Plan) -> None:
 
 
 def draw_fleeting(plan: Plan) -> None:
-    """Now and then a channel that is destroyed when it is empty; who comes next makes it anew.
+    """Now and then a channel that is destroyed when it is empty; who comes next makes it again.
 
     Its options are those of all queues that nobody declares, so it has no limit, and nobody writes
     epochs, whose queue would be one of them.
@@ -201,7 +201,7 @@ def draw_address(plan: Plan) -> None:
 
 def draw_patience(plan: Plan) -> None:
     """Now and then a write that takes long counts as one that fails, as where others keep the
-    log; unless the process stands still, for then a push may wait for room until it goes on (seed
+    log; unless the process is suspended, for then a push may wait for room until it continues (seed
     6072)."""
     own = Random(f"{plan.seed}/impatience")
     stands_still = any(fault.kind in ("freeze", "busy") for fault in plan.faults)

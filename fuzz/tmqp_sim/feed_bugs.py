@@ -105,7 +105,7 @@ def _lists_all_but_the_last(original: Any) -> Any:
 
 
 def _counts_it_passed_over(original: Any) -> Any:
-    """What a feed has copied is told as passed over by its filter."""
+    """What a feed has copied is told as skipped by its filter."""
 
     def tell(self: FeedSnapshot, feed: Feed) -> None:
         original(self, feed)

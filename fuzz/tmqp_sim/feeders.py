@@ -121,7 +121,7 @@ class Feeder(SimClient):
         self._subscribe()
 
     def lost(self) -> None:
-        """Nobody knows what became of what was asked."""
+        """Nobody knows what happened to what was asked."""
         self._asked.clear()
         self._pushing = False
 
@@ -173,7 +173,7 @@ class Feeder(SimClient):
         self._ask("add", target, Request(OP_ADD_FEED, "add feed", SOURCE, headers))
 
     def _unfeed(self) -> None:
-        """Remove the feed that comes and goes, or go on without."""
+        """Remove the feed that comes and goes, or continue without."""
         if self.simulation.healed:
             self._feed(THIRD)
             return

@@ -177,12 +177,12 @@ class _ForeignSession(DoorSession):
         return self._after(self._inner.receive(data, now))
 
     def written(self, now: float) -> Sequence[Command]:
-        """What it said has left: its peer may go on."""
+        """What it said has left: its peer may continue."""
         self._go_on()
         return ()
 
     def secured(self, now: float) -> Sequence[Command]:
-        """Its peer may go on."""
+        """Its peer may continue."""
         if self.wants_tls:
             raise Violation("stopped", "its session is told too early that TLS has begun")
         return ()

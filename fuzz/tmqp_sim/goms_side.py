@@ -19,7 +19,7 @@ __all__ = ["GomsSide"]
 
 
 class GomsSide(Side):
-    """Clients of goMS, and what became of their messages."""
+    """Clients of goMS, and what happened to their messages."""
 
     host = GOMS
 

@@ -88,7 +88,7 @@ class Peer(Protocol):
         """The process is gone."""
 
     def wake(self) -> None:
-        """The process goes on."""
+        """The process continues."""
 
     def check(self) -> None:
         """Look at everything, after a turn."""

@@ -1,4 +1,4 @@
-"""Those who come in by doors without bytes and judge by themselves what becomes of what they do."""
+"""Those who come in by doors without bytes and judge by themselves what happens to what they do."""
 
 from __future__ import annotations
 

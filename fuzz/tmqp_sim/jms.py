@@ -327,7 +327,7 @@ class JmsConsumer(_JmsClient):
         self.wire.end(transaction, commits=not aborts, key=key)
 
     def settled(self, unit: Unit, ok: bool) -> None:
-        """A message was moved, or is in hand again."""
+        """A message was moved, or is in flight again."""
         uid = self._moving.pop(unit.items[0].uid)
         if unit.aborts:
             self.world.mark(f"{self._protocol} transaction aborted")

@@ -150,7 +150,7 @@ class JmsBooks(SideBooks):
         self._names: dict[int, str] = {}
         #: The exclusive subscriptions of the first queue, in the order in which they joined.
         self._exclusive: list[int] = []
-        #: Batches under way, by the identity of their requests, with the session.
+        #: Batches in progress, by the identity of their requests, with the session.
         self._batches: dict[int, Batch] = {}
 
     # -- what clients say -----------------------------------------------------------------------
@@ -165,7 +165,7 @@ class JmsBooks(SideBooks):
             self.items[item.uid] = item
 
     def answered(self, unit: Unit, ok: bool) -> None:
-        """A client is told what became of a unit."""
+        """A client is told what happened to a unit."""
         unit.answer = ok and not unit.aborts
         kind = "transaction" if unit.transacted else "message"
         self._world.mark(f"{self._title} {kind} {'confirmed' if ok else 'refused'}")
@@ -286,7 +286,7 @@ class JmsBooks(SideBooks):
     def _end(self, session: int, branch: int) -> None:
         """A session is over, or a branch of it: what it has is the server's again.
 
-        What is in a batch that is under way stays with it; whether that succeeds nobody is told.
+        What is in a batch that is in progress stays with it; whether that succeeds nobody is told.
         """
         self._exclusive = [
             each
@@ -330,7 +330,7 @@ class JmsBooks(SideBooks):
             self.confirms.kept(queue, uid, effect.ticket)
 
     def confirm(self, effect: Confirm) -> None:
-        """A producer is told what became of its message.
+        """A producer is told what happened to its message.
 
         :raises Violation: when it is told too early that it is taken.
         """

@@ -63,7 +63,7 @@ class JmsConfirms:
         self._done.add((queue, uid))
 
     def confirmed(self, message_id: str) -> None:
-        """A producer is told that its message is taken.
+        """A producer is notified that its message is taken.
 
         :raises Violation: when it is too early.
         """

@@ -47,7 +47,7 @@ _OPENWIRE_VERSIONS: Final = (9, 10, 12, 12)
 
 
 class _JmsSide(Side):
-    """Clients of one of both, and what became of their messages.
+    """Clients of one of both, and what happened to their messages.
 
     :param units: how many units are sent.
     :param durable: whether their queues are on disk.

@@ -65,7 +65,7 @@ __all__ = [
 AUTO: Final = "auto"
 CLIENT: Final = "client"
 INDIVIDUAL: Final = "client-individual"
-#: A text stands behind its length.
+#: A text is after its length.
 _LENGTH: Final = 4
 _FRAME: Final = 1 << 20
 #: The one consumer of a connection.

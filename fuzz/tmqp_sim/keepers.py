@@ -42,7 +42,7 @@ _SPACE: Final = "Cells of keepers"
 #: Ends of keys: a text, one that has a percent sign, one beyond ASCII, and bytes that are no text.
 _ENDS: Final = (b"plain", b"50%20", "gr\u00f6\u00dfer".encode(), b"\xff\x00\xfe")
 _EVERY_S: Final = 0.1
-#: Times to live; the longest is longer than what a server that stands still takes.
+#: Times to live; the longest is longer than what a server that is suspended takes.
 _TTLS_S: Final = (0.0, 0.2, 1.0, 40.0, 40.0, 40.0)
 #: So many cells are listed at a time.
 _LIMITS: Final = (1, 2, 1_000)
@@ -94,7 +94,7 @@ class CellKeeper(SimClient):
         self._ask_later()
 
     def lost(self) -> None:
-        """Nobody knows what became of what was asked."""
+        """Nobody knows what happened to what was asked."""
         self._asked = ""
 
     def _ask_later(self) -> None:

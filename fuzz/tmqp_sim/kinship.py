@@ -52,7 +52,7 @@ class Kinship:
         self._owners: dict[tuple[Key, int], tuple[int, int]] = {}
 
     def joined(self, channel: str) -> None:
-        """Somebody joins, or joins anew."""
+        """Somebody joins, or joins again."""
         self._joins[channel] = self._joins.get(channel, 0) + 1
 
     def pushed(self, key: Key, command: Push) -> str:

@@ -1,7 +1,7 @@
-"""Who is told that a delivery is its own no more, told from commands and effects.
+"""Who is notified that a delivery is its own no more, told from commands and effects.
 
-A part of the ledger: whoever wants to hear of it hears it when its time is up and not before, and
-before anybody else has the message.
+A part of the ledger: whoever wants to be notified of it hears it when its time is up and not
+before, and before anybody else has the message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EPSILON_S: Final = 1e-9
 class SentByLink(dict[int, list[str]]):
     """What the broker has sent over each link, in its order.
 
-    ``lapsed`` is what it has told to be the client's no more: what that has not handed out by then,
+    ``lapsed`` is what it has told to be the client's no more: what that has not returned by then,
     it does not hand out at all.
     """
 
@@ -33,7 +33,7 @@ class SentByLink(dict[int, list[str]]):
 
 
 class Lapses:
-    """Who hears of lapses, and what of."""
+    """Who is notified of lapses, and what of."""
 
     def __init__(self, world: World, sent: SentByLink) -> None:
         self._world = world

@@ -1,6 +1,6 @@
 """When messages with a timeout are too old, over all lives of the server.
 
-A ledger knows one life; a message that was saved outlives it, and its timeout goes on while the
+A ledger knows one life; a message that was saved outlives it, and its timeout continues while the
 server is down.  The world's clock never restarts, so it is what the server's clocks are held
 against.
 """

@@ -29,7 +29,7 @@ def minimise(
 ) -> Result:
     """The smallest run of a seed that fails as the whole one does; the whole one if it passes.
 
-    :param tell: hears of each step.
+    :param tell: is notified of each step.
     :param start: the result of the whole run, if it is known.
     """
     best = run(seed) if start is None else start

@@ -134,7 +134,7 @@ class Mover(SimClient):
     # -- items ----------------------------------------------------------------------------------
 
     def _push(self) -> None:
-        """Bring the next item, once: nobody knows what became of one without an answer."""
+        """Bring the next item, once: nobody knows what happened to one without an answer."""
         if not self.usable or self._pushed >= self.count:
             return
         item = self._pushed
@@ -151,7 +151,7 @@ class Mover(SimClient):
         self.later(self.random.random() * 0.4, self._push)
 
     def arrived(self, inbox: Inbox[Frame]) -> None:
-        """Have items in hand, and move them soon."""
+        """Have items in flight, and move them soon."""
         if inbox is not self.inbox:
             return
         while len(inbox):

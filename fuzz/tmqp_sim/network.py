@@ -1,10 +1,10 @@
 """The network: links between a client and the server, and everything that can befall them.
 
 Theory of operation.  A link is two pipes.  A pipe takes bytes as a socket does (as many as there is
-room for), cuts them anew at random places, and brings each piece to the other end after a delay,
+room for), cuts them again at random places, and brings each piece to the other end after a delay,
 in order: TCP loses no bytes, it loses *connections*.  What can happen to a link:
 
-* it is *cut*: both ends learn that it broke, each in its own time; what was under way is gone;
+* it is *cut*: both ends learn that it broke, each in its own time; what was in progress is gone;
 * it is *dead* (half-open): nobody learns anything, and nothing arrives any more;
 * a direction is *silent* for a while: what is sent in it waits until the silence is over;
 * it is *clogged*: everything takes longer for a while.
@@ -92,7 +92,7 @@ class _Pipe:
         self.held: deque[bytes | None] = deque()
         #: Arrived and not read.
         self.unread: deque[bytes | None] = deque()
-        #: Bytes that take up room: under way, held, or unread.
+        #: Bytes that take up room: in progress, held, or unread.
         self.taken = 0
         self._under_way = 0
 
@@ -316,7 +316,7 @@ class Link:
         return self.gone or (self.client.closed and self.server.closed)
 
     def narrow(self, room: int) -> None:
-        """Let so many bytes be under way in a direction at the most."""
+        """Let so many bytes be in progress in a direction at the most."""
         self.up.narrow(room)
         self.down.narrow(room)
 

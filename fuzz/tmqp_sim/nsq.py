@@ -24,7 +24,7 @@ from tmqp_wires.nsq.writing import CLS, dpub, fin, mpub, pub, rdy, req, sub, tou
 
 __all__ = ["HEARTBEAT_S", "NsqClient", "NsqConsumer", "NsqProducer"]
 
-#: How often the server asks for a sign of life, and after how long a client gives it up.
+#: How often the server asks for a heartbeat, and after how long a client gives it up.
 HEARTBEAT_S: Final = 2.0
 _PATIENCE_S: Final = 5.5
 _LOOK_EVERY_S: Final = 1.0

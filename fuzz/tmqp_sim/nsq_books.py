@@ -14,7 +14,7 @@ broker, as far as somebody watches it:
 * what is finished is not sent again in the same life, what is deferred or requeued not before its
   time;
 * the attempts that a consumer reads are the number of times it was sent, in this life at least and
-  in all lives at the most, and perhaps once more where the server has begun anew.
+  in all lives at the most, and perhaps once more where the server has begun again.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class NsqBooks(SideBooks):
         self._steady = steady
         self._exact = exact
         self.items: dict[str, Item] = {}
-        #: By channel: its consumer was told that it is there, in this life or on the disk.
+        #: By channel: its consumer was notified that it is there, in this life or on the disk.
         self.there = [False] * len(CHANNELS)
         #: By channel, what its consumers have dealt with.
         self.done: tuple[set[str], ...] = tuple(set() for _ in CHANNELS)
@@ -174,7 +174,7 @@ class NsqBooks(SideBooks):
             item.owed |= owed
 
     def opened(self, number: int, life: int) -> None:
-        """A consumer was told that its channel is there."""
+        """A consumer was notified that its channel is there."""
         if life == self.life:
             self.there[number] = True
             self._opened_at[number] = min(self._opened_at[number], self._world.now)

@@ -40,7 +40,7 @@ _MEASURED: Final = 0.5
 #: When the channels that are not the first ones of their topics come at the earliest, and how
 #: often one looks whether they may.
 _LOOK_EVERY_S: Final = 0.2
-#: What a server that has stood still may be late.
+#: What a server that has was suspended may be late.
 _SLACK_S: Final = 5.0
 #: Faults behind which the disk may not have what it was given, and times are not what they were.
 _UNSTEADY: Final = "disk-full"

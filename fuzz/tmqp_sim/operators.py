@@ -216,7 +216,7 @@ class Operator:
     # -- what plans ask for ---------------------------------------------------------------------
 
     def change_status(self, place: Place, status: int) -> None:
-        """Pause a queue, or let it go on."""
+        """Pause a queue, or let it continue."""
         changes = QueueChanges(status=status)
         self.ask(UpdateQueue(self.number, "update", place.channel, place.queue_id, changes))
 

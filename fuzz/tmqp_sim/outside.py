@@ -247,7 +247,7 @@ class Outside:
     def check_sent(self, session: int) -> None:
         """Something is sent to a session.
 
-        :raises Violation: when it was refused, and hears of it too early.
+        :raises Violation: when it was refused, and is notified of it too early.
         """
         refused_at = self._refused_at.get(session)
         if refused_at is not None and self.world.now - refused_at < _LEAST_PAUSE_S - _SLACK_S:

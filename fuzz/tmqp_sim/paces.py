@@ -6,7 +6,7 @@ in debt here.  What makes a client wait is a chunk that was read when it was in 
 waits no longer than such a chunk takes.
 
 Connections of an address begin no faster than they may, in the order in which they come, and each
-waits for those before it and no longer.  Which addresses count as one, and which are exempt, stands
+waits for those before it and no longer.  Which addresses count as one, and which are exempt, is
 in a table.
 """
 
@@ -109,7 +109,7 @@ class _Pace:
 
 class _Address:
     """What all connections of one address have sent; of each the largest chunk, and the most
-    messages of one, count in ``chunks`` and ``pushes``.  Of what is worked off in portions,
+    messages of one, count in ``chunks`` and ``pushes``.  Of what is processed in portions,
     ``told`` has the messages of the later ones as well."""
 
     __slots__ = ("chunks", "messages", "pushes", "size", "told")
@@ -122,7 +122,7 @@ class _Address:
         self.chunks = self.pushes = 0
 
     def debts(self, now: float) -> list[tuple[str, float]]:
-        """What it owes beyond what it may, since its connections are looked at one by one."""
+        """What it owes beyond what it may, since its connections are examined one by one."""
         found: list[tuple[str, float]] = []
         for what, bucket, most in (
             ("bytes", self.size, self.chunks),
@@ -197,7 +197,7 @@ class Paces:
             self._arrivals = Arrivals(self.limits, turn.tally.waits)
 
     def reload(self, limits: RateLimits) -> None:
-        """Other limits hold from now on: everybody begins anew."""
+        """Other limits hold from now on: everybody begins again."""
         arrivals = self._arrivals
         assert arrivals is not None, "there were limits"
         server = self._server
@@ -294,7 +294,7 @@ class Paces:
         return table[number % len(table)]
 
     def read(self, number: int) -> None:
-        """A chunk is about to be worked off.
+        """A chunk is about to be processed.
 
         :raises Violation: when its client has a debt to pay before.
         """
@@ -320,7 +320,7 @@ class Paces:
             raise Violation("rates", text)
 
     def was_read(self, number: int, size: int) -> None:
-        """It was worked off, as far as that goes in one step.
+        """It was processed, as far as that goes in one step.
 
         :raises Violation: when its client has to wait for too long.
         """

@@ -161,7 +161,7 @@ def _draw_world(plan: Plan, chance: Random) -> None:
     slowest = chance.choice((0.002, 0.01, 0.05, 0.2))
     room = chance.choice((512, 2_048, 65_536, 65_536))
     if slowest > 0.05:
-        room = 65_536  # or what is in flight would need longer than its acknowledges may take
+        room = 65_536  # or what is in flight would need longer than its acknowledgements may take
     plan.shape = Shape(0.0005, slowest, room, chance.choice((0, 100, 500, 900)))
     plan.disk = DiskHabits(0.0005, chance.choice((0.002, 0.02, 0.3)), 0)
     plan.lateness_s = chance.choice((0.0, 0.0, 0.002, 0.05))
@@ -406,7 +406,7 @@ def _draw_uninvited(plan: Plan) -> None:
 def _draw_outside(plan: Plan) -> None:
     """Whether rights are asked about and events told, and who comes without manners."""
     own = Random(f"{plan.seed}/outside")
-    # Where each push is asked about, or told of, few are taken in one go.
+    # Where each push is asked about, or told of, few are taken together.
     plan.guarded = own.random() < 0.25 and plan.bulk_producer < 0
     plan.tells = own.random() < 0.25 and plan.bulk_producer < 0
     if plan.quiet:

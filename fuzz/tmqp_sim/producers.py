@@ -1,4 +1,4 @@
-"""The producers: honest ones, which send again until they are told that all is well, and
+"""The producers: honest ones, which send again until they are notified that all is well, and
 careless ones, which never ask; those who push in bulk write many messages at once.
 """
 
@@ -131,7 +131,7 @@ class Producer(SimClient):
                     timeout_s=min(_PATIENCE_S * 2**sent.pushes, _LONGEST_PATIENCE_S),
                 )
             except LocalProtocolError:
-                return  # the same message is under way still
+                return  # the same message is in progress still
             self.ready.popleft()
             sent.pushes += 1
             if sent.pushes > 1:

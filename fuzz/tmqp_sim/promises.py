@@ -1,7 +1,7 @@
 """The terms of subscriptions, told from commands and deliveries: who may have how much, how long.
 
 A part of the ledger: for each session and channel with terms it knows the window, the session's own
-timeout, what becomes of what it has when it goes, and which deliveries count.
+timeout, what happens to what it has when it goes, and which deliveries count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tmqp_sim.world import Violation, World
 __all__ = ["Hand", "Promises", "check_said", "is_with"]
 
 _NEVER: Final = float("inf")
-#: Words for what becomes of what a consumer has when it leaves.
+#: Words for what happens to what a consumer has when it leaves.
 _RETURNS: Final = {
     RETURN_WORD_TIMEOUT: PUT_BACK_NO,
     PUT_BACK_WORD_FRONT: PUT_BACK_START,
@@ -45,7 +45,7 @@ class Hand:
     """One sending of one message: who has it, and until when nobody else may.
 
     ``dues`` are the times of those who have their own; ``due`` is that of the others; ``told`` are
-    those who were told that they have it no more.
+    those who were notified that they have it no more.
     """
 
     __slots__ = ("due", "dues", "holders", "key", "message", "sessions", "step", "told", "uid")
@@ -71,7 +71,7 @@ class Hand:
 
 
 class _Promise:
-    """What one session was promised in one channel, and what it has in hand."""
+    """What one session was promised in one channel, and what it has in flight."""
 
     __slots__ = ("exclusive", "hands", "priority", "returns", "wait_s", "window")
 
@@ -273,7 +273,7 @@ class Promises:
 
 
 def is_with(message: Message, session: int) -> bool:
-    """Whether a session has a message in hand."""
+    """Whether a session has a message in flight."""
     if message.holder is not None:
         return message.holder.number == session
     return message.holders is not None and session in message.holders

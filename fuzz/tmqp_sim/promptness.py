@@ -19,7 +19,7 @@ __all__ = ["Promptness"]
 
 #: What rounding and the order of events of one moment may cost, in seconds.
 _SLACK_S: Final = 0.001
-#: How often a session that is being sent to is looked at, in seconds.
+#: How often a session that is being sent to is examined, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
 #: Ends that the client wanted: all that it had said before counts.
 _POLITE: Final = ("terminated", "end-of-stream")
@@ -41,7 +41,7 @@ class Promptness:
         self.asking_by_themselves = False
 
     def check_reading(self, number: int, *, asks_by_itself: bool) -> None:
-        """A chunk is about to be worked off.
+        """A chunk is about to be processed.
 
         :param asks_by_itself: what the session is answered may lead to further commands, which one
             more chunk may join.
@@ -60,7 +60,7 @@ class Promptness:
             self._joined.pop(number, None)
 
     def check_step(self, number: int, step: int) -> None:
-        """A chunk was worked off, and its reader was told what to do.
+        """A chunk was processed, and its reader was told what to do.
 
         :raises Violation: when it is to read on, and its peer does not read.
         """
@@ -113,7 +113,7 @@ class Promptness:
         late = server.now - self._slack_s
         for number, session in server.guests.items():
             out = outbound(number)
-            # Of most there is only a deadline to be looked at.
+            # Of most there is only a deadline to be examined.
             if (
                 out is not None
                 and out.state == OPEN
@@ -170,7 +170,7 @@ class Promptness:
         deadline = server.hub.session_deadline(number)
         if deadline is None or out.bytes or server.hub.is_waiting(number):
             return
-        # One that was being sent to is looked at again after a while.
+        # One that was being sent to is examined again after a while.
         free_at = session.busy_at - server.booted_at + _BUSY_RECHECK_S
         if max(deadline, free_at, out.excused_until) + self._slack_s < server.now:
             raise Violation("promptness", f"session {number}: its deadline is not kept")

@@ -64,7 +64,7 @@ _SINGLE_SHARE: Final = 0.06
 _RANKS_SHARE: Final = 0.08
 #: Runs in which slow consumers of a push queue miss messages.
 _SKIPS_SHARE: Final = 0.1
-#: More than any client has in hand.
+#: More than any client has in flight.
 _ANY_NUMBER: Final = 1_000
 #: And how many speak Throttr.
 _THROTTR_SHARE: Final = 0.06

@@ -1,8 +1,8 @@
 """Which of the messages that wait in a queue of JMS goes first, by their priorities.
 
-Theory of operation.  A message that is sent, for the first time or again, passes over none of a
+Theory of operation.  A message that is sent, for the first time or again, skips none of a
 higher priority that nobody was sent yet and that has been in the queue since an earlier moment.
-What entered at the same moment may stand behind it in one run; what a transaction brings enters at
+What entered at the same moment may be after it in one run; what a transaction brings enters at
 a time that nobody is told; what waits for room, or was refused by the disk, is not there.
 """
 

@@ -56,7 +56,7 @@ ROUTERS: Final = ("web", "webhooks")
 #: How often a sipping client reads, in seconds, and a caller publishes.
 _SIP_EVERY_S: Final = 1.0
 _CALL_EVERY_S: Final = 0.3
-#: How many lists are asked for in one go.
+#: How many lists are asked for together.
 _LISTS: Final = 40
 #: And in vain: far more work than a portion is, and far fewer bytes than a chunk.
 _VAIN_LISTS: Final = 400
@@ -95,7 +95,7 @@ class Raw:
         self._end = link.client
         link.client.owner = self
         self._decoder = FrameDecoder()
-        # A hasty one must not take over from itself: its last words may not be worked off yet.
+        # A hasty one must not take over from itself: its last words may not be processed yet.
         uid = f"{self.name}-{link.number}" if self._role == "hasty" else self.name
         hello = ConnectionInformation(uid).encode()
         self._left = PREAMBLE + Frame.build(TYPE_SERVER, "", 101, hello).raw

@@ -2,7 +2,7 @@
 
 Theory of operation.  A group is a source, whose queue feeds the queues of some other channels.  The
 client makes it, pushes into it, joins some of its channels and removes all of them with one
-command; rights flip meanwhile, and the server crashes.  What must hold is looked at in the broker:
+command; rights flip meanwhile, and the server crashes.  What must hold is examined in the broker:
 
 * what is answered with 0 has gone as a whole, with its feeds, and its consumers were told;
 * what is answered with 0 does not come back with the disk; what is answered with 503 may, for the

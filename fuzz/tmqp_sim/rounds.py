@@ -1,7 +1,7 @@
 """Rounds: the event loop finds several connections readable at the same time.
 
 In some worlds the server looks at its sockets only now and then, as a busy event loop does: the
-turn hears of a chunk of each connection that has one before it writes what they lead to.
+turn is notified of a chunk of each connection that has one before it writes what they lead to.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Rounds:
     def __init__(self, server: _Server, name: str) -> None:
         self._server = server
         self._chance = server.world.child(f"{name} rounds")
-        #: Whether sockets are looked at now and then; else each when it becomes readable.
+        #: Whether sockets are examined now and then; else each when it becomes readable.
         self.are_held = self._chance.random() < _WORLDS
         self._planned = False
         #: A round has begun and not ended.
@@ -64,7 +64,7 @@ class Rounds:
         self._planned = False
         server = self._server
         if server.asleep:
-            return  # it looks when it goes on
+            return  # it looks when it continues
         together = [each for each in server.readers.values() if each.has_chunk()]
         if len(together) > 1:
             server.world.mark("chunks of several connections at once")

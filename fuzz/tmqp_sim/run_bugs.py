@@ -1,4 +1,4 @@
-"""The bugs that are planted in runs, messages that are taken in one go; see ``mutants.py``."""
+"""The bugs that are planted in runs, messages that are taken together; see ``mutants.py``."""
 
 from __future__ import annotations
 

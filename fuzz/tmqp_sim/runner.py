@@ -30,7 +30,7 @@ _PORTION: Final = 25
 #: Seeds whose garbage is collected together.
 _COLLECTED: Final = 5
 _BAR_WIDTH: Final = 30
-#: How often the bar is drawn anew, in seconds; and a line written where there is no terminal.
+#: How often the bar is drawn again, in seconds; and a line written where there is no terminal.
 _BAR_EVERY_S: Final = 0.25
 _LINE_EVERY_S: Final = 60.0
 

@@ -38,7 +38,7 @@ _SHARED_S: Final = 1.0
 _SESSION: Final = "/api/v1/session"
 #: A client that may not do that, a limit, or a server that ends or has too much to do.
 _PASSING: Final = (401, 403, 409, 503)
-#: A sample of a counter, or of the counts of a histogram; those of single queues begin anew with
+#: A sample of a counter, or of the counts of a histogram; those of single queues begin again with
 #: their queue.
 _COUNT: Final = re.compile(
     r"^(tmqp_(?!queue_)[a-z_]+_(?:total|count|bucket)(?:\{[^ ]*\})?) ([0-9.]+)$", re.MULTILINE
@@ -187,7 +187,7 @@ class Scraper:
         wanted: int,
         then: Callable[[], None],
     ) -> None:
-        """Ask for the session, and go on if the answer is as it has to be."""
+        """Ask for the session, and continue if the answer is as it has to be."""
 
         def hear(status: int, body: Any) -> None:
             if status == wanted:

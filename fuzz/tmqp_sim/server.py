@@ -125,7 +125,7 @@ class Server:
         self._knocking: list[Link] = []
         self._held: dict[int, Link] = {}  # they came too fast, and have not begun
         self._unheard: list[Callable[[], None]] = []
-        self._due = self.drains_until = math.inf  # at the latter what is in hand goes back
+        self._due = self.drains_until = math.inf  # at the latter what is in flight goes back
         self._attending = self._waking = False
         self._starters = self._starters_with(store_works)
         self._peers: list[Peer] = []
@@ -262,7 +262,7 @@ class Server:
             peer.crash()
 
     def freeze(self, duration_s: float) -> None:
-        """The process stands still; its connections do not."""
+        """The process is suspended; its connections do not."""
         if self.up and not self.asleep:
             self.asleep = True
             self.slept_at = self.now
@@ -271,7 +271,7 @@ class Server:
             self.world.after(duration_s, self.wake, self.lives)
 
     def wake(self, life: int) -> None:
-        """The process goes on, if it still is the same."""
+        """The process continues, if it still is the same."""
         if not self.asleep or life != self.lives:
             return
         self.asleep = False
@@ -310,13 +310,13 @@ class Server:
             self.hear(tell)
 
     def begin_portion(self) -> None:
-        """The turn is called: what it works off now keeps others waiting."""
+        """The turn is called: what it processes now keeps others waiting."""
         self.turns.woke()
         if self._begin_portion is not None:
             self._begin_portion()
 
     def close_sessions(self, reason: str) -> None:
-        """Say goodbye to everybody, and go on."""
+        """Say goodbye to everybody, and continue."""
         for number, session in list(self.sessions.items()):
             if not session.cursed:
                 self.hub.close(number, reason, self.now)
@@ -340,7 +340,7 @@ class Server:
         """Take no more, and wait so long at most for what is unacknowledged.
 
         :param drained: called when clients have been told to go, and the process is to end.
-        :param stops: it is to end then; if not, it goes on for its operators.
+        :param stops: it is to end then; if not, it continues for its operators.
         :param asks: how one of these asks for it; None where a signal does.
         """
         self.drained = drained

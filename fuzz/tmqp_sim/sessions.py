@@ -1,8 +1,8 @@
 """The server's ends of links: they carry bytes between the simulated network and the turn.
 
-Nothing is decided here.  Where the event loop can watch a socket, the turn hears of each chunk as
-it comes; where tasks read and write (TLS, trio) it hears a moment later, when the connection may
-already be over.
+Nothing is decided here.  Where the event loop can watch a socket, the turn is notified of each
+chunk as it comes; where tasks read and write (TLS, trio) it hears a moment later, when the
+connection may already be over.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Carrier(Host, Protocol):
         """Let the turn be told something, if its process is still the same."""
 
     def begin_portion(self) -> None:
-        """The turn is called: what it works off now keeps others waiting."""
+        """The turn is called: what it processes now keeps others waiting."""
 
     def forget(self, session: Session) -> None:
         """A connection has ended."""
@@ -64,7 +64,7 @@ class Session(Wire):
         self.progress_at = server.world.now
         self.busy_at = -math.inf
         self.host = ""
-        #: It came in by a door that fails now and then.
+        #: It came through a door that fails now and then.
         self.cursed = False
         #: How the connection broke, until that is read.
         self.broke = ""
@@ -89,7 +89,7 @@ class Session(Wire):
             raise ConnectionResetError(str(error)) from None
 
     def readable(self) -> None:
-        """Bytes have come: one chunk is worked off a turn, or one of each connection of a round."""
+        """Bytes have come: one chunk is processed a turn, or one of each connection of a round."""
         if not self._is_read():
             return
         rounds = self.server.rounds
@@ -107,7 +107,7 @@ class Session(Wire):
         return not (server.asleep or self.over or self.step != READ or self._reading)
 
     def read(self) -> None:
-        """Have the next chunk worked off."""
+        """Have the next chunk processed."""
         server = self.server
         if not self._is_read():
             return  # a chunk before it in the round has ended it

@@ -27,7 +27,7 @@ class SideBooks:
         """The broker answers a session."""
 
     def confirm(self, effect: Confirm) -> None:
-        """The broker tells a producer what became of its message."""
+        """The broker tells a producer what happened to its message."""
 
     def see(self, effect: Effect) -> None:
         """The broker has said something."""

@@ -87,7 +87,7 @@ def _watchable() -> bool:
 #: ``watch`` has no subclasses.
 WATCHABLE: Final = _watchable()
 
-#: Those who are not judged by what becomes of their messages.
+#: Those who are not judged by what happens to their messages.
 AnyBad: TypeAlias = (
     Consumer
     | Forger
@@ -247,7 +247,7 @@ class Simulation:
         )
         options = self._options()
         for place in self.places.values():
-            if place.fleeting:  # who comes when it is gone makes it anew
+            if place.fleeting:  # who comes when it is gone makes it again
                 queue = changes_of(place).applied_to(QueueOptions())
                 rules = ChannelOptions(destroy_when_empty=True, queue=queue)
                 options = self._options(rules)
@@ -387,7 +387,7 @@ class Simulation:
         self.disk.full_for_messages = False
 
     def resume_queue(self, place: Place) -> None:
-        """A queue that was paused goes on; in a new life it was never paused."""
+        """A queue that was paused continues; in a new life it was never paused."""
         server = self.server
         if not server.up:
             return

@@ -1,6 +1,6 @@
 """Taking effects of runs apart: what a run comes to, told as if each message had come singly.
 
-The ledger and the audit know single effects only, and judge what becomes of each message of a run
+The ledger and the audit know single effects only, and judge what happens to each message of a run
 by the very rules that hold for any other.
 """
 
@@ -34,7 +34,7 @@ def single_effects(effects: Sequence[Effect], flights: Flights) -> list[Effect]:
     """The same effects, with those of runs each by itself.
 
     :param flights: tells which message a delivery is about, so that it is known when it comes
-        again; asked only where an acknowledge is awaited.
+        again; asked only where an acknowledgement is awaited.
     """
     found: list[Effect] = []
     at = 0

@@ -1,5 +1,5 @@
 """What clients of Simple MQ and goMS have in common: they speak lines, and their protocols have no
-sign of life, so it is the kernels that notice a connection in which nothing arrives any more."""
+heartbeat, so it is the kernels that notice a connection in which nothing arrives any more."""
 
 from __future__ import annotations
 

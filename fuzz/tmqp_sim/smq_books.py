@@ -161,7 +161,7 @@ class SmqBooks(SideBooks):
         if item.queue != queue:
             raise Violation(_CHECKER, f"{item.uid} is pushed into {queue!r}, not {item.queue!r}")
         if command.session in self._refused:
-            text = f"session {command.session} goes on with {item.uid}"
+            text = f"session {command.session} continues with {item.uid}"
             raise Violation(_CHECKER, f"{text}, and one before it was refused")
         self.streams.takes(command.session, item)
         self._dealings.takes(queue, command.message_id, item, command.session)

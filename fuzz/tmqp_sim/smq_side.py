@@ -36,7 +36,7 @@ class _Run(Stage, Protocol):
 
 
 class SmqSide(Side):
-    """Clients of Simple MQ, and what became of their messages."""
+    """Clients of Simple MQ, and what happened to their messages."""
 
     host = SMQ
 

@@ -17,7 +17,7 @@ __all__ = ["KEEPALIVE_S", "Speaker"]
 
 #: When kernels give up a connection in which nothing arrives, in seconds.
 KEEPALIVE_S: Final = 6.0
-#: What the network takes at the most until the server hears of a connection, in seconds.
+#: What the network takes at the most until the server is notified of a connection, in seconds.
 _ACCEPT_S: Final = 0.02
 #: What a client waits at the least before it comes back, and what it may wait beyond that.
 _LEAST_PAUSE_S: Final = 0.05
@@ -53,10 +53,10 @@ class Speaker:
     # -- what subclasses do ---------------------------------------------------------------------
 
     def begins(self) -> None:
-        """A connection is opened: make a new machine, before the server hears of it."""
+        """A connection is opened: make a new machine, before the server is notified of it."""
 
     def greets(self) -> None:
-        """The server is about to hear of it: say the first words."""
+        """The server is about to be notified of it: say the first words."""
 
     def more(self) -> bytes:
         """What is to be sent next, when all else was taken."""

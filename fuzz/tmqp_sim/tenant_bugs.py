@@ -42,7 +42,7 @@ def _outlives_leaving(original: Any) -> Any:
 
 
 def _looked_at_once(original: Any) -> Any:
-    """A channel that is in use when it is looked at first is never looked at again."""
+    """A channel that is in use when it is examined first is never looked at again."""
 
     def look_again(self: Core, timer: Any, channel: Channel) -> None:
         if timer.pushed == 0:

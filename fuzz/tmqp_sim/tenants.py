@@ -1,7 +1,7 @@
 """Tenants: clients whose channels end with them, with their consumers, or unused; or are too small.
 
 Each creates a channel of one lifetime, joins it, pushes to it and takes what comes, over and over;
-meanwhile connections are cut, the server crashes and its disk fails.  What must hold is looked at
+meanwhile connections are cut, the server crashes and its disk fails.  What must hold is examined
 again and again, in the broker itself: nothing stays that should have gone, nothing goes before, and
 no life of the server begins with anything that is temporary.  Some push into a queue in which what
 has waited longest makes way: it never refuses them, and has what came last.
@@ -38,7 +38,7 @@ TENANTS: Final = {
     "tenant-full": LIFETIME_OWNER,
 }
 
-#: How often the broker is looked at.
+#: How often the broker is examined.
 _LOOK_S: Final = 0.05
 #: The idle timeout of the channels that have one, and what lateness and looking may add to twice
 #: the time; and the broker, where it fails at a deadline, for the next one then waits a second, and
@@ -153,7 +153,7 @@ class Tenants:
         self._slack_s = _SLACK_S + _FAILING_S * fails
         self._world = simulation.world
         self.clients: list[Tenant] = []
-        #: Channels that had consumers when they were looked at.
+        #: Channels that had consumers when they were examined.
         self._joined: dict[int, Channel] = {}
         #: When each channel with an idle timeout was seen used last, and how.
         self._used: dict[int, tuple[Channel, float, tuple[int, int]]] = {}

@@ -3,7 +3,7 @@
 A client knows what its keys hold: nobody else changes them, and replies come in the order of
 requests, so each reply must be what its copy of the keys says, whatever befalls connections and
 server.  Behind a loss of its connection it takes other keys, and removes those it had: a server
-that stood still may carry out what the last connection asked for behind that (seed 4475).
+that was suspended may carry out what the last connection asked for behind that (seed 4475).
 What is published arrives once at most on a connection, and in its publisher's order.
 """
 

@@ -1,6 +1,6 @@
 """Measures the turns of the simulated event loop, as the real one does, and judges what is told.
 
-Nothing takes time in this world but a process that stands still: that is a turn in which the server
+Nothing takes time in this world but a process that is suspended: that is a turn in which the server
 was busy for so long, with one of its connections or by itself.  A line in the log says so, unless
 there were ten in that minute, and the server remembers it.
 """
@@ -59,15 +59,15 @@ class Turns:
         self.woke()
 
     def woke(self) -> None:
-        """A turn begins; the one before it took no time."""
+        """A turn begins; the previous one it took no time."""
         pulse = self._server.turn.pulse
         pulse.quick += 1
         pulse.wake(self._server.now)
 
     def slept(self, began_s: float) -> None:
-        """The process stood still since then, by its clock: a turn that took so long is over.
+        """The process was suspended since then, by its clock: a turn that took so long is over.
 
-        :raises Violation: when what is told of it is not what it was.
+        :raises Violation: when what is reported about it is not what it was.
         """
         server = self._server
         pulse = server.turn.pulse

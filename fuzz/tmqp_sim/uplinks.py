@@ -54,7 +54,7 @@ class _Uplink:
         self.progress_at = self.began_at
         #: Since when the server stops.
         self.stops_at = math.inf
-        #: How it broke, until the process hears of it.
+        #: How it broke, until the process is notified of it.
         self.broke = ""
         self._reading = False
 
@@ -64,7 +64,8 @@ class _Uplink:
         return self.uplinks.current.get(self.dial.link) is self
 
     def readable(self) -> None:
-        """Something has come: a task reads a chunk, and the turn hears of it a moment later."""
+        """Something has come: a task reads a chunk, and the turn is notified of it a moment
+        later."""
         server = self.uplinks.server
         if not self.is_current or server.asleep or self.end is None or self._reading:
             return
@@ -228,7 +229,7 @@ class Uplinks:
         self.current.clear()
 
     def wake(self) -> None:
-        """The process goes on."""
+        """The process continues."""
         for uplink in list(self.current.values()):
             uplink.writable()
             uplink.readable()

@@ -27,7 +27,7 @@ class Viewer(SimClient):
 
     def begin(self) -> None:
         """Go at it."""
-        #: What is asked and not answered, and where it goes on.
+        #: What is asked and not answered, and where it continues.
         self._asked = ""
         self._key = ("", 0)
         self._first = 0

@@ -1,12 +1,12 @@
 """The look over the broker's shoulder: every step is judged before its effects go out.
 
-The watched broker is the broker, each of whose ways in is looked at.  Beside the ledger's model it
+The watched broker is the broker, each of whose ways in is examined.  Beside the ledger's model it
 checks the broker's own books after every step: that they balance (accepted = waiting + deferred +
 in flight + settled), that every deadline is known, and that nobody holds more than allowed.
 
-Runs are carried out as the broker does it, in one go where it can; then the ledger is told of each
-message and of each effect by itself.  In a share of the worlds they are divided before the broker
-sees them, so that these histories are the ones of single messages.
+Runs are carried out as the broker does it, together where it can; then the ledger is notified of
+each message and of each effect by itself.  In a share of the worlds they are divided before the
+broker sees them, so that these histories are the ones of single messages.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class WatchedBroker(Broker):
         return self._judge(command, super().step(command, now), now)
 
     def begin_portion(self) -> None:
-        """The world could send; commands are worked off."""
+        """The world could send; commands are processed."""
         self._work = 0
 
     def _before(self, command: Command) -> None:
@@ -243,7 +243,7 @@ class WatchedBroker(Broker):
         return self._judge(command, effects, now)
 
     def _push_of(self, run: PushRun, now: float, portion: int) -> tuple[list[Effect], int]:
-        """A run in one go, as :meth:`Broker.steps` does it, or the next of its pushes; the effects,
+        """A run together, as :meth:`Broker.steps` does it, or the next of its pushes; the effects,
         and how many bytes that was."""
         if not run.left:
             effects = self._push_whole(run, now, portion)
@@ -277,7 +277,7 @@ class WatchedBroker(Broker):
         return self._judge(run, out, now)
 
     def _answers_of(self, run: AcknowledgeRun, now: float) -> list[Effect]:
-        """Answers of a run in one go, up to one that something follows, or the next of it."""
+        """Answers of a run together, up to one that something follows, or the next of it."""
         if self._divides and not run.left:
             self._world.mark("run divided on purpose")
             run.divide()

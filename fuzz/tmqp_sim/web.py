@@ -307,7 +307,7 @@ class WebProducer(Producer):
         elif status in (202, 403, 404, 408, 409, 503) or _waited_for_others(
             self.simulation, status
         ):
-            # 408: it stood still (seed 101731)
+            # 408: it was suspended (seed 101731)
             self.ready.appendleft(sent)
             self.try_later()
             return

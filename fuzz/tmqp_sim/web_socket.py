@@ -127,7 +127,7 @@ class _SocketEnd(End):
             self._unsent = self._unsent[sent:]
 
     def writable(self) -> None:
-        """There is room: for what is written already, before the client hears of it."""
+        """There is room: for what is written already, before the client is notified of it."""
         self._flush()
         if not self._unsent:
             super().writable()
@@ -160,7 +160,7 @@ class _SocketEnd(End):
             return b""
         status, *fields = head.split(b"\r\n")
         if not status.startswith(b"HTTP/1.1 101 "):
-            self._ended = True  # it stood still for too long, or there is no room for it
+            self._ended = True  # it was suspended for too long, or there is no room for it
             return b""
         token = b"sec-websocket-accept: " + generate_accept_token(self._key)
         if token.lower() not in [each.lower() for each in fields]:

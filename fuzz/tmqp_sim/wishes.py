@@ -40,7 +40,7 @@ class Wishes:
         self._precedence = Precedence(world)
 
     def joined(self, command: Join) -> None:
-        """A session joins, or joins anew."""
+        """A session joins, or joins again."""
         chosen = command.filter
         text = chosen.text if isinstance(chosen, TextFilter) else None
         self._filters[command.channel.lower(), command.session] = text

@@ -240,7 +240,7 @@ class Pusher(ZmtpSocket):
             self.world.mark("ZeroMQ producer waits")
 
     def lost(self) -> None:
-        """What was handed over is not sent again."""
+        """What was passed on is not sent again."""
         self._lingers = False
 
 
@@ -460,7 +460,7 @@ class Asker(ZmtpSocket):
     def message(self, parts: list[bytes]) -> None:
         """A reply.
 
-        :raises Violation: when it is none to a request, or not under its envelope.
+        :raises Violation: when it is not one to a request, or not under its envelope.
         """
         at = parts.index(b"") + 1 if b"" in parts else 0
         envelope, body = parts[:at], parts[at:]

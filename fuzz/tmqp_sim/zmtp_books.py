@@ -134,7 +134,7 @@ class ZmtpBooks(SideBooks):
         #: In which lives a request was replied to.
         self._replied: dict[str, list[int]] = {}
         #: Messages for SUB sockets in this life, by session: those that did not come, and those
-        #: that the broker was told of; and how many nobody knows of, as connections ended.
+        #: that the broker was notified of; and how many nobody knows of, as connections ended.
         self._dropped: dict[int, int] = {}
         self._missed: dict[int, int] = {}
         self.unknown = 0

@@ -43,7 +43,7 @@ __all__ = ["ZmtpSide"]
 _HANDSHAKE_S: Final = 3.0
 #: How often the server tries to connect to sockets that listen.
 _DIAL_EVERY_S: Final = 0.3
-#: What a server that has stood still may be late.
+#: What a server that has was suspended may be late.
 _SLACK_S: Final = 5.0
 #: A fault behind which the disk may not have what it was given.
 _UNSTEADY: Final = "disk-full"
@@ -58,7 +58,7 @@ class _Run(Stage, Protocol):
 
 
 class ZmtpSide(Side):
-    """Sockets of ZeroMQ, and what became of their messages."""
+    """Sockets of ZeroMQ, and what happened to their messages."""
 
     host = ZMTP
 

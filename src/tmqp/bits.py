@@ -21,7 +21,7 @@ __all__ = [
 
 #: Of the first byte: for one consumer only.
 FIRST_ACQUIRER: Final = 0x80
-#: Of the first byte: ahead of regular messages; on an acknowledge, the mark of one for a direct
+#: Of the first byte: ahead of regular messages; on an acknowledgement, the mark of one for a direct
 #: message (F116).
 HIGH_PRIORITY: Final = 0x40
 #: Of the first byte: the message type (F2).
@@ -31,7 +31,7 @@ MARKED_TYPE_BITS: Final = 0x7F
 
 #: Of the second byte: the sender waits for a response.
 PENDING_RESPONSE: Final = 0x80
-#: Of the second byte: the sender waits for an acknowledge.
+#: Of the second byte: the sender waits for an acknowledgement.
 PENDING_ACKNOWLEDGE: Final = 0x40
 #: Of the second byte: a header block stands before the payload.
 HAS_HEADER: Final = 0x20

@@ -1,4 +1,4 @@
-"""The writing of blocks, whose format and reading stand in :mod:`tmqp.blocks`."""
+"""The writing of blocks, whose format and reading are in :mod:`tmqp.blocks`."""
 
 from __future__ import annotations
 

@@ -324,7 +324,7 @@ class FrameDecoder:
     def _scan_run(
         self, data: bytes, first: i64, pos: i64, names: bytes, frames: list[Frame]
     ) -> i64:
-        """Join the frames that stand at ``pos`` and onwards with the one before, which begins at
+        """Join the frames that stand at ``pos`` and onwards with the previous one, which begins at
         ``first`` and is the last of ``frames``, as far as they are alike; return where they end.
 
         What is odd in any way ends the run, and is left to the general way to judge.

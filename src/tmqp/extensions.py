@@ -248,8 +248,8 @@ HEADER_GROUP_KEY: Final = "Group-Key"
 HEADER_DELAY: Final = "Delay"
 HEADER_DELIVER_AT: Final = "Deliver-At"
 HEADER_MESSAGE_TIMEOUT: Final = "Message-Timeout"
-#: On a push, with the value ``yes``: let the acknowledge tell how many consumers the message went
-#: to at once.  On that acknowledge: the number.
+#: On a push, with the value ``yes``: let the acknowledgement tell how many consumers the message
+#: went to at once.  On that acknowledge: the number.
 HEADER_RECEIVERS: Final = "Receivers"
 #: On a look into a queue: where the messages are that are wanted; several with commas between.
 HEADER_STATE: Final = "State"
@@ -275,8 +275,9 @@ CHANGE_SET_TIMEOUT: Final = "set-timeout"
 CHANGE_ADD_TIMEOUT: Final = "add-timeout"
 CHANGE_SUBTRACT_TIMEOUT: Final = "subtract-timeout"
 
-#: On a negative acknowledge: the consumer gives the message back, to the front or the end of its
-#: queue.  Servers that do not know these headers see a negative acknowledge with this reason.
+#: On a negative acknowledgement: the consumer gives the message back, to the front or the end of
+#: its queue.  Servers that do not know these headers see a negative acknowledgement with this
+#: reason.
 HEADER_PUT_BACK: Final = "Put-Back"
 PUT_BACK_WORD_FRONT: Final = "front"
 PUT_BACK_WORD_END: Final = "end"
@@ -285,8 +286,8 @@ REASON_RELEASE: Final = "release"
 HEADER_COUNTED: Final = "Counted"
 
 #: Of a subscription: how many deliveries may be unanswered at a time, and how many may be sent at
-#: all, both -1 for no bound; its own acknowledge timeout in milliseconds, 0 for the queue's, -1
-#: for none; what becomes of what it has when it ends; who comes first; ``1`` for who wants all that
+#: all, both -1 for no bound; its own acknowledgement timeout in milliseconds, 0 for the queue's, -1
+#: for none; what happens to what it has when it ends; who comes first; ``1`` for who wants all that
 #: goes to one consumer.
 HEADER_WINDOW: Final = "Window"
 HEADER_CREDIT: Final = "Credit"

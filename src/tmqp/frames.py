@@ -130,7 +130,7 @@ class Frame:
     def __init__(self, raw: bytes, message_id: str, source: str, target: str, body: i64) -> None:
         """For the decoder and :meth:`build` only: wrap bytes that have been checked.
 
-        :param raw: the whole frame; the three names are what stands in it.
+        :param raw: the whole frame; the three names are what is in it.
         :param body: offset of the payload.
         """
         self.raw: bytes = raw
@@ -224,7 +224,7 @@ class Frame:
             b1 = b1 & ~PENDING_RESPONSE | (PENDING_RESPONSE if pending_response else 0)
         return _assemble(
             b0 if message_type is None else (b0 & ~TYPE_BITS) | message_type,
-            # Built anew, not masked: one bit is "has header" or, on ping and pong, time to live.
+            # Built again, not masked: one bit is "has header" or, on ping and pong, time to live.
             (b1 & (PENDING_RESPONSE | PENDING_ACKNOWLEDGE)) | ttl,
             self.content_type if content_type is None else content_type,
             self._message_id if message_id is None else message_id,
@@ -464,7 +464,7 @@ def _tier_bytes(size: int) -> int:
 def without_payload(raw: bytes, size: int) -> bytes:
     """A whole frame that has no payload, as the beginning of one with so many bytes of it.
 
-    For a payload that stands in pieces, which follow.
+    For a payload that is in pieces, which follow.
     """
     if size < TIER_U16:
         return b"%b%b%b" % (raw[:7], _ONE_BYTE[size], raw[8:])

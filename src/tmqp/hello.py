@@ -207,7 +207,7 @@ def _identity(what: str, value: str) -> str:
 
 
 def _identity_fault(what: str, value: str) -> str:
-    """Ids, names and types stand in frames and in logs: at most 255 bytes, nothing that a terminal
+    """Ids, names and types are in frames and in logs: at most 255 bytes, nothing that a terminal
     obeys (``names``).  Say what is wrong, or nothing."""
     if len(value.encode("utf-8")) > MAX_NAME_BYTES:
         return f"the {what} is over {MAX_NAME_BYTES} bytes"
@@ -216,7 +216,7 @@ def _identity_fault(what: str, value: str) -> str:
 
 
 def _decoded(payload: bytes) -> str | None:
-    """The text; None if it is none.  An error that is raised later must not refer to it."""
+    """The text; None if it is not one.  An error that is raised later must not refer to it."""
     try:
         return payload.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
 """The pull requests of a client: which are pending, and which messages belong to them.
 
-A pull's messages come as ordinary queue messages, told apart by headers that the server appends
+A pull's messages come as ordinary queue messages, distinguished by headers that the server appends
 behind the producer's own (F107).  So the *last* header of a name counts, and only ids of requests
 that are pending on this connection count at all.  A producer that writes ``Request-Id`` into its
 message cannot imitate a pull: what comes from another queue than the request names is no result of

@@ -96,7 +96,7 @@ def is_reference(data: bytes | memoryview, start: int) -> bool:
 def read_reference(data: bytes | memoryview, start: int) -> BlockReference:
     """Read the reference that begins there.
 
-    :raises BlockError: when it is none, or not what was written.
+    :raises BlockError: when it is not one, or not what was written.
     """
     part = bytes(data[start : start + REFERENCE_SIZE])
     if len(part) < REFERENCE_SIZE:

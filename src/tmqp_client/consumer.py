@@ -310,7 +310,7 @@ class ConsumerIterator:
         return self
 
     async def __anext__(self) -> Message:
-        """The next message, after the one before was acknowledged (automatic mode).
+        """The next message, after the previous one was acknowledged (automatic mode).
 
         :raises ConnectionLost: when the connection has ended for good.
         :raises OperationFailed: when the channel could not be joined again on a new connection.

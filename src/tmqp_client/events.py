@@ -47,7 +47,7 @@ class Events(Listening):
         return self
 
     async def __anext__(self) -> AnyEvent:
-        """The next event; one whose body is not what it should be is passed over and counted.
+        """The next event; one whose body is not what it should be is skipped and counted.
 
         :raises OperationFailed: when the server refuses: 1 where channel or queue do not exist,
             404 for an event it does not have, 482 for too many subscriptions.

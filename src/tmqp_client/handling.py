@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["HandlerAcknowledge", "Handling", "RetryPolicy"]
 
 _LOG: Final = logging.getLogger("tmqp_client")
-#: What a negative acknowledge says of a payload that cannot be read.
+#: What a negative acknowledgement says of a payload that cannot be read.
 _UNREADABLE: Final = "unreadable"
 
 #: ``after`` acknowledges when the function has returned, negatively when it has failed for good;

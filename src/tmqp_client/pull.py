@@ -51,7 +51,7 @@ class Pull:
         self._bell = _Bell()
         self._pull: PullUnderWay | None = None
         self._closed = False
-        #: Messages handed out.
+        #: Messages returned.
         self.received = 0
 
     @property

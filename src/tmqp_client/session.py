@@ -218,7 +218,7 @@ class Session:
         """Send a pull request as soon as there is room.
 
         :raises ClientError: when the connection ends or has ended.
-        :raises LocalProtocolError: when too many pulls are under way.
+        :raises LocalProtocolError: when too many pulls are in progress.
         """
         await self._line.online(self._machine.limits.pull_timeout_s)
         await self._admission.admit(confirm=False)
@@ -248,7 +248,8 @@ class Session:
         timeout_s: float | None = None,
         nowait: bool = False,
     ) -> Pending:
-        """Send a message as soon as there is room and wait for its acknowledge; as :meth:`ask`."""
+        """Send a message as soon as there is room and wait for its acknowledgement; as
+        :meth:`ask`."""
         if not self._admission.passes(confirm=True):
             await self._admit(True, nowait, timeout_s)
         signal = self._line.new_signal()
@@ -279,7 +280,8 @@ class Session:
         timeout_s: float | None,
         waiter: Waiter,
     ) -> Pending:
-        """As :meth:`push`, but the ``waiter`` is told when the acknowledge comes, or why not."""
+        """As :meth:`push`, but the ``waiter`` is told when the acknowledgement comes, or why
+        not."""
         if not self._admission.passes(confirm=True):
             await self._admit(True, False, timeout_s)
         try:
@@ -335,7 +337,7 @@ class Session:
         timeout_s: float | None = None,
         nowait: bool = False,
     ) -> str:
-        """Send a message as soon as there is room, without asking for an acknowledge.
+        """Send a message as soon as there is room, without asking for an acknowledgement.
 
         :return: its id; empty when it was dropped.
         """

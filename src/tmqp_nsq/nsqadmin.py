@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _nodes(values: FlagValues) -> tuple[list[str], list[str]]:
     """The lookupds and the nsqds of the flags; exactly one list has entries.
 
-    :raises FlagError: if it is none, or both.
+    :raises FlagError: if it is not one, or both.
     """
     lookupds = [
         str(parse_address(each, "lookupd-http-address"))

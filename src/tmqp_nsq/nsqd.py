@@ -52,7 +52,7 @@ _SAME: Final = (
     "snappy",
 )
 _LIMITS: Final = ("max-msg-size", "max-body-size", "max-rdy-count")
-#: What clients are asked for a sign of life after, unless a shorter maximum is set (N18).
+#: What clients are asked for a heartbeat after, unless a shorter maximum is set (N18).
 _HEARTBEAT_MS: Final = 30_000
 logger = logging.getLogger("tmqp_nsq")
 
@@ -120,7 +120,8 @@ def nsqd_config(values: FlagValues, statistics_socket: str = "") -> ServerConfig
 def _http_doors(
     values: FlagValues, tls_required: bool, has_tls: bool, statistics_socket: str
 ) -> list[DoorSettings]:
-    """The doors for HTTP and HTTPS; the private one first, so that lookupds hear of the others."""
+    """The doors for HTTP and HTTPS; the private one first, so that lookupds are notified of the
+    others."""
     doors = []
     if statistics_socket:
         private = door_address(Address("", 0, statistics_socket))

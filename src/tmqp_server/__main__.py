@@ -258,9 +258,9 @@ def settle_collector() -> None:
     """Set Python's garbage collector for a process that is a server and nothing else.
 
     It looks for cycles among all objects whenever 70,000 more have come into being; each message
-    that waits is some of them, so with a million it stands still for 230 ms, again and again, and
+    that waits is some of them, so with a million it is suspended for 230 ms, again and again, and
     finds nothing (F8).  What is there after the start stays until the end: it is not looked at any
-    more.  The rest is looked at in larger and rarer portions: 15 ms at most, and a quarter of the
+    more.  The rest is examined in larger and rarer portions: 15 ms at most, and a quarter of the
     time in all.  What really is garbage, such as is left of connections, goes after 2,500,000
     further objects.  Not for a server within another program: this belongs to the process.
     """

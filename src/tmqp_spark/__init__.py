@@ -1,8 +1,8 @@
 """TMQP and Spark: queues as Spark sources, in pure Python.
 
-Where this package is installed, ``spark.read.format("tmqp")`` and ``spark.readStream`` find it by
-themselves; :func:`register` makes it known elsewhere, :func:`session` makes a session that suits
-it, and :func:`ensure_java` a Java for Spark.  ``docs/spark.md`` is the manual.
+If this package is installed, ``spark.read.format("tmqp")`` and ``spark.readStream`` find it
+automatically; otherwise call :func:`register`.  :func:`session` creates a suitable session, and
+:func:`ensure_java` finds a Java for Spark.  ``docs/spark.md`` is the manual.
 
 Reading order: ``options``, ``schema``, ``arrow`` (blocks to Arrow), ``transport`` (a connection),
 ``ranges``, ``offsets``, ``catalog``, ``planning`` (batch), ``following`` (streaming), ``source``

@@ -1,14 +1,14 @@
-"""The way from blocks, as a broker keeps and sends them, to Arrow record batches.
+"""Convert blocks, as a broker stores and sends them, to Arrow record batches.
 
-Theory of operation.  The index of a block is a table of fixed width, so numpy reads it where it
-stands; everything about a batch of messages is then computed for all of them at once, and no code
-runs for each message (but for the column ``headers``).  A column of bytes or text is first made as
-*views*, sixteen bytes a row that say where in the received bytes the value is, and Arrow gathers
-the values in one pass.
+Theory of operation.  The index of a block is a table of fixed width, so numpy reads it in place;
+everything about a batch of messages is computed for all of them together, and no code runs for each
+message (except for the column ``headers``).  A column of bytes or text is first made of *views*,
+sixteen bytes per row that say where in the received bytes the value is, and Arrow gathers the
+values in one pass.
 
-Nothing that came is trusted: heads, lengths, positions and sequences are compared with what is
-there before they are used, the checksum of head and index is computed (and that of the bodies when
-asked), and text is checked to be UTF-8.
+Received data are not trusted: heads, lengths, positions and sequences are compared with the actual
+bytes before they are used, the checksum of head and index is computed (and that of the bodies if
+requested), and text is checked to be UTF-8.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _ENTRY: Final = np.dtype(
         ("hops", "<u2"),
     ]
 )
-#: Columns that stand in the index, and under which name.
+#: Columns that are in the index, and under which name.
 _COUNTS: Final = {"delivery_count": "attempts", "put_backs": "put_backs", "hops": "hops"}
 #: What columns of a broker's are in the index, besides sequences and values.
 _OF_COLUMNS: Final = (

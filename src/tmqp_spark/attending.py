@@ -1,10 +1,10 @@
-"""The broker's pings while a task waits for its rows.
+"""Answers the broker's pings while a task waits for its rows.
 
-Theory of operation.  A broker gives up who answers none of its pings, and a task that waits for
-rows answers none: its rows may come from a stage that needs minutes for each batch.  Then its
-transaction would be lost every time it is tried.  So a thread looks after the connection as long as
-the next batch is awaited, and only then: whoever works on the connection holds the lock.  What the
-thread finds broken is said to the task when its next batch is there.
+Theory of operation.  A broker disconnects a client that answers none of its pings, and a task that
+waits for rows answers none: its rows may come from a stage that needs minutes for each batch.  Then
+its transaction would be lost at every attempt.  So a thread serves the connection as long as the
+next batch is awaited, and only then: the code that uses the connection holds the lock.  If the
+thread finds the connection broken, the task gets the error with its next batch.
 """
 
 from __future__ import annotations

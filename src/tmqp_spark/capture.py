@@ -1,6 +1,6 @@
 """The source ``tmqp_capture``: wire captures and fuzz corpora as tables, parsed by the codec.
 
-The files are listed where the query is planned, and handed out in portions of about equal size;
+The files are listed where the query is planned, and returned in portions of about equal size;
 they must stand under the same paths on the executors.
 """
 
@@ -143,7 +143,7 @@ class TmqpCaptureDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format(...)``."""
+        """What is in ``format(...)``."""
         return "tmqp_capture"
 
     def schema(self) -> str:

@@ -1,7 +1,7 @@
-"""The questions about queues: which of them a source reads, and what the broker keeps of each.
+"""Requests about queues: which of them a source reads, and which messages the broker keeps of each.
 
-Every question covers many queues and is one round trip.  A source that names a few channels asks
-for each of them, all at once; one that names many, or a pattern, asks for all and chooses here.
+Every request covers many queues and is one round trip.  A source that names a few channels requests
+them concurrently; one that names many, or a pattern, requests all and selects here.
 """
 
 from __future__ import annotations

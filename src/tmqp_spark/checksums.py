@@ -1,7 +1,9 @@
-"""The choice of who computes checksums: ``isal`` where it is installed, else the library.
+"""Chooses the implementation of checksums: ``isal`` if it is installed, otherwise the standard
+library.
 
-A block's CRC-32 covers every byte that is read.  zlib computes it at 1 to 4 GB/s, which is as much
-as everything else that is done to a message of 100 bytes here; Intel's ISA-L at 30 to 50.
+A block's CRC-32 covers every byte that is read. zlib computes it at 1 to 4 GB/s, which takes as
+long as everything else that is done with a message of 100 bytes here; Intel's ISA-L at 30 to 50
+GB/s.
 """
 
 from __future__ import annotations

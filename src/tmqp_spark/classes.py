@@ -1,11 +1,10 @@
-"""Java's shared classes: a file with what Spark's JVM loads, to start sooner.
+"""Java's shared classes: a file with the classes that Spark's JVM loads, for a faster start.
 
-Theory of operation.  A JVM that is told to writes down, when it ends, the classes that it has
-loaded, and another one that is told where maps that file instead of reading thousands of classes
-out of jars and checking them.  The file belongs to one Java and one set of jars; a JVM that finds
-another's passes it over.  So the first command that starts a JVM of its own makes the file, in the
-user's cache folder, and those that follow use it.  Where that does not work a marker says so, and
-nobody tries again.
+Theory of operation.  A JVM can be told to write the classes that it has loaded to a file when it
+ends; another one maps that file instead of reading thousands of classes from jars and checking
+them.  The file belongs to one Java and one set of jars; a JVM ignores a file of another.  So the
+first command that starts its own JVM creates the file, in the user's cache folder, and later
+commands use it.  If that does not work, a marker prevents further attempts.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class SharedClasses:
     ) -> None:
         self.path: Path | None = None
         jars = _jars(environment)
-        # A Spark that is told of other jars loads other classes.
+        # A Spark with other jars loads other classes.
         if jars is None or any(environment.get(name) for name in ("SPARK_CONF_DIR", "CLASSPATH")):
             return
         folder = cache or cache_folder(environment)

@@ -1,10 +1,10 @@
-"""Exactly once: what a task stages in a transaction, and the commit that makes it count.
+"""Exactly once: tasks stage rows in transactions, and one commit makes them visible.
 
-Theory of operation.  Each task opens a transaction of its own and pushes into it; nobody sees that.
-Then one place names the transactions of the attempts that count, and the broker makes all of them
-visible at once, together with the mark that this *epoch* of this *application* is committed.  Done
-again, in part or whole, after whatever failed, it comes to the same: an epoch that is committed
-takes nothing more, and what was staged without being named is never seen (docs/protocol.md,
+Theory of operation.  Each task opens its own transaction and pushes into it; the rows are not
+visible.  Then one place names the transactions of the successful attempts, and the broker makes all
+of them visible together, with the mark that this *epoch* of this *application* is committed.  A
+repetition, in part or as a whole, after any failure, has the same result: a committed epoch accepts
+nothing more, and rows of transactions that were not named are never visible (docs/protocol.md,
 "Transactions").
 """
 
@@ -68,7 +68,7 @@ class Staging:
 
     :param link: what it is pushed through; nobody else may use it meanwhile.
     :param places: where the rows go, for errors.
-    :param window: blocks under way at most.
+    :param window: blocks in progress at most.
 
     ``number`` is the transaction's, 0 when there is none; ``committed`` says that the epoch is
     committed already, so that nothing needs to be pushed.

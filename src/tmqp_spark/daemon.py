@@ -1,16 +1,15 @@
-"""The start of Spark's Python workers for tasks: a daemon that has loaded everything before.
+"""Starts Spark's Python workers for tasks: a daemon that has loaded everything in advance.
 
 ``spark.python.daemon.module=tmqp_spark.daemon``.  Theory of operation.  Spark starts one Python
-process, its daemon, which forks a worker for each task that runs at once.  PySpark's own daemon
-loads next to nothing before it forks, so each worker loads pyspark, numpy, pyarrow and this package
-for itself, and looks through all of it for garbage after each task.  This daemon loads them once,
-takes them out of the garbage collector's sight, and then is PySpark's own: what is said to the JVM
-is none of our business.
+process, its daemon, which forks a worker for each concurrent task.  PySpark's own daemon loads
+almost nothing before it forks, so each worker loads pyspark, numpy, pyarrow and this package, and
+collects garbage among all of it after each task.  This daemon loads them once, excludes them from
+garbage collection, and then behaves as PySpark's own: the communication with the JVM is unchanged.
 
-A process that has threads must not be forked.  What is loaded here starts none where Spark sets
-``OMP_NUM_THREADS=1``, as it does unless told otherwise; Arrow's second allocator is told before.
-Where there is one all the same, or anything cannot be loaded, this process becomes PySpark's daemon
-as it is, before it has said a word to the JVM.
+A process with threads must not be forked.  The packages that are loaded here start none if Spark
+sets ``OMP_NUM_THREADS=1``, as it does by default; Arrow's second allocator is disabled before.  If
+there is a thread nevertheless, or something cannot be loaded, this process becomes PySpark's daemon
+before it has communicated with the JVM.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The broker's database, read on the broker's own machine: blocks that the broker has referred to.
+"""Reads the broker's database on the broker's machine: blocks to which the broker has referred.
 
-Theory of operation.  The broker says which blocks a range is (:mod:`tmqp.references`), and each is
-fetched from its database.  That is a SQLite database in write-ahead mode, so readers and the broker
-do not block one another: a fetch is a transaction of its own, which sees one state of the database
-and pins it until the block is read.  Nothing is pinned between fetches, however slow the consumer
-of the rows is, and the broker's log can always be reset.
+Theory of operation.  The broker sends references to the blocks of a range (:mod:`tmqp.references`),
+and each is fetched from its database.  That is a SQLite database in write-ahead mode, so readers
+and the broker do not block each other: a fetch is a separate transaction, which sees one state of
+the database and pins it until the block is read.  Nothing is pinned between fetches, however slow
+the consumer of the rows is, so the broker's log can always be reset.
 
-A block that is gone meanwhile, merged with others or no longer kept, is asked for again.  Nothing
-is ever written: the connection is read only, for SQLite and for the system.
+A block that no longer exists, because it was merged with others or dropped, is requested again.
+Nothing is ever written: the connection is read-only, for SQLite and for the system.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The examination of a machine: what Spark and TMQP need together, and what is missing.
+"""Examines a machine: what Spark and TMQP need together, and what is missing.
 
-Each check looks at one thing and says in a sentence what it found and, if something is missing,
-what to do.  Nothing is installed and nothing is changed.
+Each check examines one thing and reports in one sentence what it found and, if something is
+missing, what to do.  Nothing is installed or changed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PROBE_TIMEOUT_MS = 1_000
 
 
 class Finding:
-    """What one check found: ``what`` was looked at, whether it is ``ok``, and ``text``."""
+    """What one check found: ``what`` was examined, whether it is ``ok``, and ``text``."""
 
     __slots__ = ("ok", "text", "what")
 

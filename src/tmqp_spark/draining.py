@@ -1,4 +1,4 @@
-"""What ``mode=drain`` asks of queues: that nobody else need empty them."""
+"""Checks of ``mode=drain``: no other reader may need the messages."""
 
 from __future__ import annotations
 

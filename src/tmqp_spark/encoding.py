@@ -1,14 +1,14 @@
-"""The way from Arrow columns to TMQP push messages: whole batches, no Python for each row.
+"""Convert Arrow columns to TMQP push messages: whole batches, without Python code for each row.
 
-Theory of operation.  A push message is a few parts one after another (F1 to F7): eight bytes of
-head and the extended length, the message id, source and target, the header block, the payload.
-For a batch each part is a column: constant, computed with numpy, or the user's own.  Joining the
+Theory of operation.  A push message consists of a few consecutive parts (F1 to F7): eight bytes of
+head and the extended length, the message id, source and target, the header block, the payload.  For
+a batch, each part is a column: constant, computed with numpy, or the user's own.  Joining the
 columns row by row gives one column of whole messages, and Arrow keeps a column of bytes as a single
-piece of memory: so the messages are there one behind the other as the wire wants them, and a
-block to send is a slice of it.
+piece of memory: so the messages are consecutive as on the wire, and a block to send is a slice of
+it.
 
-The acknowledges that a server will send for these messages are made likewise.  They are compared
-with what comes as bytes, many at once (:mod:`tmqp_spark.sink`).
+The acknowledgements that a server will send for these messages are made in the same way.  They are
+compared with the received bytes, many at a time (:mod:`tmqp_spark.sink`).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _HEX4: Final = np.frombuffer(b"".join(b"%04x" % number for number in range(65_53
 class EncodedBatch:
     """The messages of one batch.
 
-    ``data`` are all of them, one behind the other; message ``i`` begins at ``offsets[i]``;
+    ``data`` are all of them, one after the other; message ``i`` begins at ``offsets[i]``;
     ``offsets`` has one entry more than there are messages.  ``acknowledges`` and
     ``acknowledge_offsets`` are what a server answers if it takes each of them, alike.  ``source``
     is the client they are made for.
@@ -122,7 +122,7 @@ class MessageEncoder:
     :param channel: where to push what names no channel itself; empty if each row does.
     :param queue: the queue id likewise; None if each row names one.
     :param source: the client's own id: a server takes no other (F42).
-    :param id_prefix: generated message ids are this and a number that rises; rows with an id of
+    :param id_prefix: generated message ids are this and a number that increases; rows with an id of
         their own, not empty, keep it.
     :param ask: ask the server to acknowledge each message.
     """

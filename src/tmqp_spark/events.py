@@ -1,13 +1,13 @@
-"""The source ``tmqp_events``: what happens in a broker, as a stream.
+"""The source ``tmqp_events``: the events of a broker, as a stream.
 
-Theory of operation.  The streaming reader lives in a process of the driver as long as the query;
-there a feed (:mod:`tmqp_spark.feed`) hears the events.  An offset is the feed's name and a number;
-the rows between two offsets travel to the executors inside the partition.  What is below the start
-of a batch is done with and forgotten.
+Theory of operation.  The streaming reader runs in a process of the driver as long as the query;
+there, a feed (:mod:`tmqp_spark.feed`) receives the events.  An offset is the feed's name and a
+number; the rows between two offsets are sent to the executors in the partition.  Events before the
+start of a batch are processed and dropped.
 
-A broker keeps no events, so this is at most once: what nobody heard is not there, and a batch that
-was planned and not finished when the query ended cannot be read again.  Every such gap that is
-known of is a row, ``EventsMissed``.  What must not be missed belongs into a durable queue.
+A broker does not store events, so this is at most once: events that no feed received are missing,
+and a batch that was planned and not finished when the query ended cannot be read again.  Every
+known gap is a row, ``EventsMissed``.  Use a durable queue for data that must not be missed.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class TmqpEventsDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format(...)``."""
+        """What is in ``format(...)``."""
         return "tmqp_events"
 
     def schema(self) -> str:

@@ -1,13 +1,12 @@
-"""The listening to a broker's events: a thread that takes them, and what was taken so far.
+"""Receives a broker's events: a thread that receives them, and the events received so far.
 
-Theory of operation.  A broker tells events to those who listen, and keeps none (F127-F132).  So a
-thread holds the connection, subscribes again after each loss, and numbers what it hears and puts it
-aside until it is asked for; so much and no more.  Where events may be missing a row of its own says
-so in their place, ``EventsMissed``: after a loss of the connection, and for what there was no room
-for.
+Theory of operation.  A broker sends events to its current subscribers and stores none (F127-F132).
+So a thread holds the connection, subscribes again after each loss, and numbers and keeps the
+received events until they are requested, up to a limit.  If events may be missing, a row says so in
+their place, ``EventsMissed``: after a loss of the connection, and after events that found no room.
 
-What needs a channel or a queue can only be subscribed to when that is there (F128).  So the feed
-listens to the creation of channels and queues for its own use too.
+Events of a channel or a queue can be subscribed to only if it exists (F128).  So the feed also
+subscribes to the creation of channels and queues for its own use.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tmqp_spark.transport import BrokerLink, backoff
 
 __all__ = ["EVENTS", "MISSED", "EventFeed", "EventRow", "EventSelection", "missed_row"]
 
-#: What is told of an event; what it does not have is null.
+#: What is reported about an event; what it does not have is null.
 EVENTS: Final = Table(
     "tmqp_events",
     [
@@ -248,7 +247,7 @@ class EventFeed(BrokerLink):
                     self._subscribe_channel(channel["Name"])
 
     def _subscribe_channel(self, channel: str) -> None:
-        # What is refused here is not there (any more), or will be told of when it comes.
+        # What is refused here is not there (any more), or will be notified of when it comes.
         for name in self._wanted.of_channel(channel):
             self._ask_for(name, channel)
         for each, queue in self._wanted.queues:

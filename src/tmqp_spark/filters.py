@@ -1,8 +1,9 @@
 """Filters that are applied at the source: on channel, queue, sequence and time.
 
 Spark drops a filter that a source accepts, so only those are accepted that are applied exactly:
-comparisons of one column with a value, for columns that are never null.  Channels and queues choose
-what is asked for, sequences where it begins and ends, times pass over messages when they are read.
+comparisons of one column with a value, for columns that are never null.  Filters on channels and
+queues select the requested queues, those on sequences the range, and those on times skip messages
+when they are read.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The plan of a streaming query: where it begins, how far each batch goes, what is committed.
+"""The plan of a streaming query: where it begins, the end of each batch, and what is committed.
 
-Theory of operation.  Spark asks for the newest offset on each trigger and names the one up to which
-everything is done and recorded (``start``).  So that is what the group is told (*eager*), together
-with the question what there is; nothing waits for the next batch, and when a query has caught up
-the broker keeps nothing for it.  The question is held by the broker until there is something new.
+Theory of operation.  Spark requests the newest offset on each trigger and passes the one up to
+which everything is processed and recorded (``start``).  So that is committed for the group
+(*eager*), in the same request that asks for new messages; the commit does not wait for the next
+batch, and when a query has caught up, the broker keeps nothing for it.  The broker holds the
+request until there is something new.
 
-Every decision that a later run could not repeat is in the offset that Spark keeps: which queue of a
-name was read (its incarnation), and where a queue that appeared meanwhile began.
+Every decision that a later run could not repeat is in the offset that Spark stores: which queue of
+a name was read (its incarnation), and where a queue that appeared meanwhile began.
 """
 
 from __future__ import annotations
@@ -347,7 +348,7 @@ class Following:
 
 
 def _begin_of(place: Place, before: Place | None) -> int:
-    """Where a batch begins in a queue: behind the one before, or where the queue was begun."""
+    """Where a batch begins in a queue: behind the previous one, or where the queue was begun."""
     if before is None or before.incarnation != place.incarnation or before.next > place.next:
         return place.next if place.begin is None else place.begin
     return before.next

@@ -1,6 +1,6 @@
-"""The decision whether Spark starts its Python workers by :mod:`tmqp_spark.daemon`.
+"""Decides whether Spark starts its Python workers with :mod:`tmqp_spark.daemon`.
 
-Apart from that module, which is a program: nothing of the package may have loaded it before.
+It is separate from that module, which is a program that must be the first to load the package.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A named group: one cursor of the same name in each queue, kept by the broker.
+"""A named group: one cursor of the same name in each queue, stored by the broker.
 
-A group says up to where its reader is done, survives both, and (in queues with
-``RetainForReaders``) has the broker keep what lies behind.  A cursor holds the last sequence that
-is done with; places hold the next one to be read.
+A group records how far its reader has processed, survives both the reader and the broker, and (in
+queues with ``RetainForReaders``) makes the broker keep later messages.  A cursor has the last
+processed sequence; places have the next one to be read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tmqp_spark.transport import BrokerLink, refusal
 
 __all__ = ["Group"]
 
-#: Questions under way at once: the broker answers eight of one client.
+#: Questions in progress at once: the broker answers eight of one client.
 _UNDER_WAY: Final = 6
 #: Named in one commit: a broker takes messages of 1 MiB unless it was told otherwise.
 _QUEUES_A_PIECE: Final = 1_000

@@ -131,7 +131,7 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def _starter(java: Path, cache: Path) -> Path:
-    """A folder that can be JAVA_HOME, with a starter for ``java``; made anew where it differs."""
+    """A folder that can be JAVA_HOME, with a starter for ``java``; made again where it differs."""
     folder = cache / "java"
     starter = folder / "bin" / "java"
     text = _SHIM.format(java=java)

@@ -1,9 +1,9 @@
-"""The receipt of one large answer: straight from the kernel into the memory it will stand in.
+"""Receives one large answer: directly from the kernel into its final memory.
 
-Theory of operation.  A protocol decoder gathers the chunks of a message and joins them, which
-copies a large payload once more than need be.  The head of an answer says how long it is, so here
-memory for all of it is taken at once and the kernel writes the rest there.  The connection's
-decoder is shown the same answer without its payload, so that its state is what it would be.
+Theory of operation.  A protocol decoder collects the chunks of a message and joins them, which
+copies a large payload once more than necessary.  The head of an answer has its length, so the
+memory for all of it is allocated here at once, and the kernel writes the rest into it.  The
+connection's decoder gets the same answer without its payload, so that its state is as usual.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class LargeAnswer:
 
 
 def begin(first: bytes) -> LargeAnswer | None:
-    """The answer that begins where these bytes do; None when it is none, or not large, or less is
-    there of it than says so.
+    """The answer that begins where these bytes do; None when it is not one, or not large, or less
+    is there of it than says so.
 
     :param first: what came first, no more than belongs to one message.
     """

@@ -1,13 +1,13 @@
-"""The watching of queries: what Spark tells of each micro-batch, for logs and for Prometheus.
+"""Monitor queries: the progress of each micro-batch, for logs and for Prometheus.
 
 ::
 
     spark.streams.addListener(TmqpProgressListener(metrics="/var/lib/node_exporter/spark.prom"))
 
-One line of JSON a micro-batch goes to a file or to the standard error; the newest numbers of every
-query go into a file in Prometheus' text format, replaced as a whole, for the textfile collector of
-its node exporter or any web server.  How far a query is behind comes from the broker, for sources
-of the format ``tmqp``.
+Each micro-batch adds one line of JSON to a file or to standard error; the latest numbers of every
+query are in a file in Prometheus' text format, which is replaced as a whole, for the textfile
+collector of the node exporter or any web server.  For sources of the format ``tmqp``, the lag comes
+from the broker.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["TmqpProgressListener", "exposition", "progress_line"]
 
 _LOG: Final = logging.getLogger("tmqp_spark")
-#: Name, type, help, and which number of a line it is.
+#: The name, type and help of each metric, and the field of a line that it shows.
 _METRICS: Final = (
     ("running", "gauge", "1 while the query runs, 0 after its end.", "running"),
     ("batch_id", "gauge", "Number of the last micro-batch.", "batch"),
@@ -54,13 +54,14 @@ _METRICS: Final = (
 
 
 class TmqpProgressListener(StreamingQueryListener):
-    """Writes down the progress of the queries of a session.
+    """Records the progress of the queries of a session.
 
-    :param lines: file to append a line of JSON a micro-batch to; the standard error if None.
-    :param metrics: file to keep in Prometheus' format; none if None.
-    :param write: takes each line instead of ``lines``.
+    :param lines: the file to which a line of JSON is appended for each micro-batch; standard error
+        if None.
+    :param metrics: the file in Prometheus' format; none if None.
+    :param write: a function that gets each line, instead of ``lines``.
 
-    What cannot be written is logged and does not disturb the query.
+    An error in writing is logged and does not affect the query.
     """
 
     def __init__(
@@ -84,11 +85,11 @@ class TmqpProgressListener(StreamingQueryListener):
         self._tell({"event": "started", "query": str(event.id), "name": event.name})
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """Note what a micro-batch came to."""
+        """Record the results of a micro-batch."""
         self._note(progress_line(json.loads(event.progress.json)))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to say: there is no new data."""
+        """Do nothing, because there is no new data."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         """Note that a query ended, and why."""
@@ -132,9 +133,9 @@ class TmqpProgressListener(StreamingQueryListener):
 
 
 def progress_line(progress: Mapping[str, Any]) -> dict[str, Any]:
-    """What a micro-batch came to, out of what Spark tells of it.
+    """Return the line about a micro-batch, from Spark's report.
 
-    ``behind`` and ``behind_bytes`` are there only where a source knows.
+    ``behind`` and ``behind_bytes`` are present only if a source reports them.
     """
     line: dict[str, Any] = {
         "event": "progress",
@@ -157,12 +158,12 @@ def progress_line(progress: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rate(value: Any) -> float:
-    # Spark has no number, or NaN, where nothing was measured.
+    # Spark reports no number, or NaN, if nothing was measured.
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
 def _behind(offset: Any) -> tuple[int, int] | None:
-    """Messages and bytes, from what a ``tmqp`` source tells as its latest offset."""
+    """Return the lag in messages and bytes, from the latest offset of a ``tmqp`` source."""
     if isinstance(offset, str):
         try:
             offset = json.loads(offset)
@@ -175,10 +176,10 @@ def _behind(offset: Any) -> tuple[int, int] | None:
 
 
 def exposition(queries: Mapping[str, Mapping[str, Any]]) -> str:
-    """The newest numbers of some queries in Prometheus' text format.
+    """Return the latest numbers of queries in Prometheus' text format.
 
-    :param queries: by id: what :func:`progress_line` said last, ``name``, ``running``, ``batches``
-        and ``rows_total``.
+    :param queries: by id: the last result of :func:`progress_line`, ``name``, ``running``,
+        ``batches`` and ``rows_total``.
     """
     lines: list[str] = []
     for name, kind, about, key in _METRICS:

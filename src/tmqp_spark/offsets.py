@@ -7,7 +7,7 @@ cursor at the broker) is one less.  In a checkpoint the places of all queues are
 
 ``i`` says which queue of that name it was.  ``b`` is there in the batch in which a queue was first
 seen, and says where it began.  Keys are sorted, for Spark compares the text.  Unknown keys are
-passed over, so that a later version can add some.
+skipped, so that a later version can add some.
 """
 
 from __future__ import annotations

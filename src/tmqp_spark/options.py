@@ -457,7 +457,7 @@ def check_names(given: Iterable[str], what: str, *groups: type[Any]) -> None:
 
 
 def read_options(group: type[_Group], given: Mapping[str, str]) -> _Group:
-    """Make a group of what was given; options of other groups are passed over.
+    """Make a group of what was given; options of other groups are skipped.
 
     :raises InvalidOption: when a value is not what the option can be.
     """

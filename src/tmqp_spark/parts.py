@@ -1,7 +1,7 @@
-"""The question in which parts a range can be read: the broker answers it by its index.
+"""Requests the parts in which a range can be read: the broker answers from its index.
 
-Parts end where the broker's own blocks do, as far as they can.  A block that is wanted whole goes
-out as it stands on the disk; one that is cut must be taken apart and made anew, message by message.
+Parts end at the broker's own blocks, as far as possible.  The broker sends a whole block as it is
+on disk; a block that is cut must be decoded and encoded again, message by message.
 """
 
 from __future__ import annotations

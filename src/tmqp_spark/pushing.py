@@ -1,17 +1,17 @@
-"""The pushing of messages one by one: a task's blocks on their way, and what became of each.
+"""Pushes messages one by one: the blocks of a task in flight, and the results of their messages.
 
-Theory of operation.  A block of whole messages goes out in one piece, and the next without waiting;
-the broker acknowledges each message, in the order in which it was kept.  What it will say is known
-beforehand (:class:`tmqp_spark.encoding.EncodedBatch`), so what comes is compared with that as
-bytes, up to the mark that says whether a consumer has the message by now.  That costs nothing for
-each message, and is right as long as nothing is refused and one queue does not overtake another.
-What differs goes through the decoder, and from there on the messages under way are matched by
-their ids, until all of them are settled.
+Theory of operation.  A block of whole messages is sent as one piece, and the next one without
+waiting; the broker acknowledges each message, in the order in which it was stored.  The expected
+acknowledgements are known in advance (:class:`tmqp_spark.encoding.EncodedBatch`), so the received
+bytes are compared with them, up to the mark that says whether a consumer already has the message.
+That costs nothing for each message, and is correct as long as nothing is refused and one queue does
+not overtake another.  Differing bytes go through the decoder, and from there on the messages in
+flight are matched by their ids, until all of them are settled.
 
-While a block goes out, what comes is read: a broker that cannot get rid of its acknowledges would
-stop reading.  A message that the broker has no room for at the moment (503) is pushed again, a
-little later, behind the others.  After a lost connection all blocks that are not settled are pushed
-again; so a message may be there twice, and none is missing.
+While a block is sent, acknowledgements are read: a broker that cannot send its acknowledgements
+would stop reading.  A message for which the broker has no room at the moment (503) is pushed again,
+a little later, after the others.  After a lost connection, all blocks that are not settled are
+pushed again; so a message may be there twice, and none is missing.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteEr
 class _Block:
     """Messages that went out together.
 
-    ``data`` are they, ``answers`` the acknowledges awaited, the next byte of which is ``at``.  Once
-    they are matched by id, ``waiting`` has the ids not settled yet, ``again`` the messages to push
-    again.
+    ``data`` are they, ``answers`` the acknowledgements awaited, the next byte of which is ``at``.
+    Once they are matched by id, ``waiting`` has the ids not settled yet, ``again`` the messages to
+    push again.
     """
 
     __slots__ = ("again", "answers", "at", "data", "offsets", "waiting")
@@ -62,7 +62,7 @@ class _Block:
         self.again: list[Frame] = []
 
     def begun(self) -> int:
-        """Where the acknowledge begins that ``at`` is in, and the number of those before it."""
+        """Where the acknowledgement begins that ``at`` is in, and the number of those before it."""
         return int(np.searchsorted(self.offsets, self.at, side="right")) - 1
 
 
@@ -70,10 +70,10 @@ class Pusher(BrokerLink):
     """A connection that pushes.
 
     :param options: where to, and how patiently.
-    :param window: blocks under way at most.
+    :param window: blocks in progress at most.
 
     ``resent`` counts messages that were pushed again; ``window`` is what was given; ``tended`` says
-    that :meth:`tend` may be called, because what is under way must not be lost.
+    that :meth:`tend` may be called, because what is in progress must not be lost.
     """
 
     def __init__(self, options: ConnectionOptions, window: int) -> None:
@@ -82,9 +82,9 @@ class Pusher(BrokerLink):
         self.tended = False
         self.window = window
         self._blocks: deque[_Block] = deque()
-        #: Matching by bytes is over until nothing is under way.
+        #: Matching by bytes is over until nothing is in progress.
         self._by_id = False
-        #: What the broker answered to messages whose negative acknowledge is still to come.
+        #: What the broker answered to messages whose negative acknowledgement is still to come.
         self._codes: dict[str, int] = {}
         self._attempts = 0
         self._refusal: BrokerRefused | None = None
@@ -136,8 +136,8 @@ class Pusher(BrokerLink):
     def settle(self, marker: str) -> None:
         """Wait until everything pushed is acknowledged.
 
-        :param marker: a channel; where no acknowledges were asked for, its information is, because
-            the broker answers in order: by then every refusal has come.
+        :param marker: a channel; where no acknowledgements were asked for, its information is,
+            because the broker answers in order: by then every refusal has come.
         :raises BrokerRefused: and :class:`BrokerUnreachable`, as :meth:`push`.
         """
         while self._blocks:
@@ -157,14 +157,14 @@ class Pusher(BrokerLink):
                 self._await()
         except ConnectionBroken as error:
             if not self._blocks:
-                raise  # without acknowledges nobody knows what is missing
+                raise  # without acknowledgements nobody knows what is missing
             self._check()
             self._restart(str(error))
         self._check()
         self._push_again()
 
     def _restart(self, why: str) -> None:
-        """Connect anew, and push again what is not settled."""
+        """Connect again, and push again what is not settled."""
         what = f"pushing to {self.options.url}"
         while True:
             self.pause(self._attempts, what, why)
@@ -186,7 +186,7 @@ class Pusher(BrokerLink):
                 return
 
     def _push_again(self) -> None:
-        """Push what the broker had no room for, when nothing else of its block is under way."""
+        """Push what the broker had no room for, when nothing else of its block is in progress."""
         if not self._by_id:
             return
         blocks = [block for block in self._blocks if block.again and not block.waiting]
@@ -253,7 +253,7 @@ class Pusher(BrokerLink):
             self._take(data)
 
     def _await(self) -> None:
-        """Wait for more acknowledges."""
+        """Wait for more acknowledgements."""
         self.open()
         wait_s = self.options.request_timeout_ms / 1000
         if not self._receive(self._clock() + wait_s):
@@ -390,7 +390,7 @@ def _match_by_id(block: _Block) -> None:
 
 
 def _unsettled(block: _Block) -> list[Frame]:
-    """The messages of a block to push again after a loss, all of them under way from now on."""
+    """The messages of a block to push again after a loss, all of them in progress from now on."""
     assert block.waiting is not None, "it is matched by id"
     frames = [frame for frames in block.waiting.values() for frame in frames]
     frames += block.again

@@ -1,23 +1,23 @@
-"""Reading one range of one queue: asked for ahead, resumed when the broker goes and comes.
+"""Reads one range of one queue: requested ahead, and resumed after the broker was unreachable.
 
-Theory of operation.  The range is asked for in *spans* of sequences, several of them on their way
-at once; their answers are taken in order.  Where spans end the broker is asked first: at the end of
-blocks, so that it has none to cut.  An answer that ends before its span does was cut by one of the
-broker's bounds, or ends in a gap: the rest of the span is asked for before anything else.
+Theory of operation.  The range is requested in *spans* of sequences, several of them concurrently;
+their answers are read in order.  The broker is asked first where spans should end: at the end of
+blocks, so that it need not cut any.  An answer that ends before its span was cut by one of the
+broker's limits, or ends in a gap: the rest of the span is requested before anything else.
 
-A broker that does not know where blocks end gets spans as long as what came, which grow again while
-answers are small, so that its bounds are found without being known.
+A broker that does not know where blocks end gets spans as long as the last answer, which grow again
+while answers are small, so that its limits are found without being known.
 
-*On the broker's machine* an answer refers to blocks in the broker's database instead of holding
-them (:mod:`tmqp_spark.database`).  Such an answer is small whatever it stands for, so the whole
-range is asked for at once, and what an answer left out as soon as that has come: the broker finds
-the next blocks while these are fetched.  Blocks of which only a part is kept, or about which the
-broker has noted something, are in the answer itself; from a block with messages of other protocols
-on, all are, because the broker translates those.
+*On the broker's machine* an answer refers to blocks in the broker's database instead of containing
+them (:mod:`tmqp_spark.database`).  Such an answer is small whatever it refers to, so the whole
+range is requested together, and the part that an answer left out as soon as the answer has arrived:
+the broker finds the next blocks while these are fetched.  Blocks of which only a part is kept, or
+about which the broker has noted something, are in the answer itself; from a block with messages of
+other protocols on, all are, because the broker translates those.
 
-When the connection breaks, everything that was on its way is forgotten and asked for again on
-another one from behind the last message that was handed on: no message comes twice, and none is
-left out.  The number of attempts counts from the last answer.
+When the connection is lost, all requests in flight are dropped and sent again on another one, from
+the message after the last one that was passed on: no message arrives twice, and none is left out.
+The number of attempts counts from the last answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _USUAL_BYTES: Final = 2 << 20
 _LEAST_SPAN_BYTES: Final = 65_536
 #: Bytes in a block for a message beside its body; a block's head is shared by about a thousand.
 _MORE_EACH: Final = 56.1
-#: How often the broker is asked anew where spans should end, because its answers are smaller.
+#: How often the broker is asked again where spans should end, because its answers are smaller.
 _MOST_PLANS: Final = 6
 _FIRST_SPAN: Final = 4_096
 _LONGEST_SPAN: Final = 1 << 20
@@ -244,7 +244,7 @@ class _Reader:
     ) -> Iterator[tuple[Data, int]]:
         """The blocks of an answer, those that it refers to out of the database.
 
-        Where one is gone, the blocks before it; the range goes on from there.
+        Where one is gone, the blocks before it; the range continues from there.
 
         :raises DatabaseUnusable: when it is another database that the broker refers to.
         :raises DecodeFailed: when a reference is damaged.
@@ -367,7 +367,7 @@ class _Reader:
         connections = self._link.connections
         ends = [last for _, last, _ in ask_parts(self._link, left, target, most) or []]
         if self._under_way and self._link.connections != connections:
-            raise ConnectionBroken("the connection was lost")  # and with it what was under way
+            raise ConnectionBroken("the connection was lost")  # and with it what was in progress
         if ends:
             # Behind the last message there can only be a gap.
             ends[-1] = whole.end - 1

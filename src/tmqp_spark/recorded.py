@@ -4,7 +4,7 @@ Theory of operation.  A file holds *inputs*: a recording (``.json``, the form is
 :mod:`tmqp.testing.vectors`) one for each thing that was seen on the wire, a list of lines
 (``.txt``) one for each line of hexadecimal digits, any other file is one input.  Each input goes
 through the same decoder as a connection's bytes, and each frame becomes a row; what is no frame
-becomes a row too, with ``error`` and where it stands.  So a damaged file never ends a job, and
+becomes a row too, with ``error`` and where it is.  So a damaged file never ends a job, and
 nothing of it is lost from sight.
 
 Rows are gathered as tuples and turned into Arrow columns a batch at a time; only the columns that
@@ -215,7 +215,7 @@ class _Flow:
         self.note: str | None = None
 
     def feed(self, data: bytes, skip: int) -> None:
-        """Take the next bytes; ``skip`` of the very first are passed over."""
+        """Take the next bytes; ``skip`` of the very first are skipped."""
         if not self._begun:
             self._begun = True
             self.offset += min(skip, len(data))

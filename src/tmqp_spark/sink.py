@@ -2,8 +2,8 @@
 
 Theory of operation.  Spark makes a writer where the write is planned and pickles it to the
 executors, where :meth:`write` runs in each task; then ``commit`` or ``abort`` runs in a process of
-the driver: of a batch on the same, pickled writer, of a stream on another one that is made anew for
-each micro-batch.  So a stream's writer holds nothing that was made up, and what a task and the
+the driver: of a batch on the same, pickled writer, of a stream on another one that is made again
+for each micro-batch.  So a stream's writer holds nothing that was made up, and what a task and the
 commit must agree on comes from Spark: the query's id is the application and the number of the
 micro-batch is the epoch (see :mod:`tmqp_spark.committing`).  Both are the same when the micro-batch
 is run again, after whatever failure.

@@ -1,4 +1,4 @@
-"""What tests of pipelines need: a real broker in a process of its own, and messages in it.
+"""Helpers for tests of pipelines: a real broker in a separate process, with messages.
 
 ::
 
@@ -7,7 +7,7 @@
         spark.read.format("tmqp").option("url", broker.url).option("subscribe", "orders/7").load()
 
 The broker is ``tmqp-server`` (``pip install 'tmqp[server]'``), with a data directory, on the
-loopback, and keeps its address when it is started again.
+loopback interface, and keeps its address when it is restarted.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ class Broker:
 
     @property
     def url(self) -> str:
-        """Its address; the port is known from the first start on."""
+        """The broker's address; the port is known after the first start."""
         return f"tmq://127.0.0.1:{self._port}"
 
     @property
     def data(self) -> Path:
-        """Its data directory."""
+        """The broker's data directory."""
         return self.folder / "data"
 
     @property
     def pid(self) -> int:
-        """The number of its process; 0 while it is stopped."""
+        """The id of the broker's process; 0 while it is stopped."""
         return 0 if self._process is None else self._process.pid
 
     @property
     def running(self) -> bool:
-        """It was started and has not ended, by itself or by a signal."""
+        """Whether the broker was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it, on the same address as before.
+        """Start the broker, on the same address as before.
 
-        :raises SparkError: when it does not come up.
+        :raises SparkError: if it does not start.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "tmqp_server", "-l", self.url]
@@ -88,11 +88,11 @@ class Broker:
         self._port = int(line.split(" ready on ")[1].split()[0].rstrip(",").rpartition(":")[2])
 
     def stop(self) -> None:
-        """End it as an operator would."""
+        """Stop the broker cleanly, as an operator does."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it without warning."""
+        """Kill the broker without warning."""
         self._end(signal.SIGKILL)
 
     def _end(self, with_signal: signal.Signals) -> None:
@@ -121,7 +121,7 @@ class Broker:
         self.kill()
 
     def create(self, channel: str, queue: int, **options: Any) -> None:
-        """Create a durable queue that keeps everything for readers, if it is not there.
+        """Create a durable queue that keeps all messages for readers, if it does not exist.
 
         :param options: further options of the queue, see ``tmqp.models.QueueOptions``.
         """
@@ -137,7 +137,7 @@ class Broker:
         headers: Mapping[str, str] | None = None,
         high_priority: bool = False,
     ) -> None:
-        """Push messages and wait until all of them are safe; the queue is made if need be."""
+        """Push messages and wait until all of them are on disk; create the queue if necessary."""
         self.create(channel, queue)
         with sync.connect(self.url, name="test", client_id="") as client:
             client.push_many(

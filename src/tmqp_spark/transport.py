@@ -9,7 +9,7 @@ the kernel, and never looked into (:mod:`tmqp_spark.large`).
 
 Nothing answers the broker's pings while the program is busy elsewhere.  So a connection that
 rested may be gone: :meth:`BrokerLink.ask` opens another and asks again (every operation used here
-may be asked twice), and readers go on from where they are.
+may be asked twice), and readers continue from where they are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What all tasks of one Python worker share: its memory, what becomes of it between tasks, and
+"""What all tasks of one Python worker share: its memory, what happens to it between tasks, and
 its end.
 
 Answers of some megabytes come and go, and so do the columns made of them.  The C library would give
-such memory back to the system and ask for it anew each time; the system hands it out page by page,
+such memory back to the system and ask for it again each time; the system hands it out page by page,
 each filled with zeros at the first touch, which costs more than all that is done to the messages.
 So a worker keeps what is free, up to a bound.
 """

@@ -259,7 +259,7 @@ def write_once(
 ) -> tuple[int, Written]:
     """Stage a task's rows in a transaction of its own; its number (0 for no rows) and what it has.
 
-    When the epoch is committed already the rows are passed over, and the number is 0.
+    When the epoch is committed already the rows are skipped, and the number is 0.
 
     :raises SparkError: when a row cannot be a message, or the broker does not take it.
     """

@@ -138,7 +138,7 @@ def test_a_message_with_an_empty_payload_does_not_end_a_pull() -> None:
 
 
 def test_a_producers_own_headers_do_not_imitate_the_servers() -> None:
-    """F107: the server's headers stand behind the producer's, and the last one counts."""
+    """F107: the server's headers are after the producer's, and the last one counts."""
     connection = pulling("r1", "r2")
     own = (("Request-Id", "r2"), ("Index", "99"), ("Count", "999"), ("no-content", "End"))
     stream = message(("Request-Id", "r1"), ("Count", "3"), ("Index", "2"), own=own)

@@ -90,7 +90,7 @@ def test_no_report_lets_the_peer_write_in_it(report: Report) -> None:
 def test_the_page_has_what_is_wrong_first_and_counts_each_target(report: Report) -> None:
     page = as_html([report, report])
     group = page[page.index("<h2>Cases") : page.index("<h2>Details")]
-    # A row begins with its case; what passes stands behind everything that is wrong.
+    # A row begins with its case; what passes is after everything that is wrong.
     rows = re.findall(r"<tr><td><code>([^<]+)", group)
     verdicts = {record["id"]: Verdict(record["verdict"]) for record in report.cases}
     wrong = [verdicts[name] in {*FAILURES, Verdict.ERROR} for name in rows]

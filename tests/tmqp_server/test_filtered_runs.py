@@ -1,4 +1,4 @@
-"""Runs of pushes past consumers with filters: whatever is taken in one go leaves the same bytes and
+"""Runs of pushes past consumers with filters: whatever is taken together leaves the same bytes and
 the same books as single pushes."""
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class Arena:
         elif kind == 1:
             data = self._recorded[draw.below(len(self._recorded))]
         else:
-            # Anybody's frames without a foreign source, so that all of them are worked off.
+            # Anybody's frames without a foreign source, so that all of them are processed.
             data = greeting() + b"".join([self._message().raw for _ in range(draw.below(12))])
         if draw.one_in(3):
             return data

@@ -1,4 +1,4 @@
-"""Runs of pushes: whatever is taken in one go leaves the same bytes and the same books."""
+"""Runs of pushes: whatever is taken together leaves the same bytes and the same books."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ async def create(client: Wire, channel: str, status: QueueStatus, **headers: str
 
 
 async def stream(client: Wire, channel: str, numbers: range) -> None:
-    """Push messages m0, m1 ... and wait until the last is worked off."""
+    """Push messages m0, m1 ... and wait until the last is processed."""
     for number in numbers:
         await client.say(push(channel, 1, f"m{number}", b"x" * SIZE))
     await client.ask(Operation.CHANNEL_LIST, "none")

@@ -26,7 +26,7 @@ SEEDS: Final = 130
 BLAMELESS: Final = {
     296: "who waits behind an exclusive consumer was to be ready",
     39062: "a branch of a connection that had ended was still to hear of lapses",
-    12_082: "who had said goodbye was taken over before the last words were worked off",
+    12_082: "who had said goodbye was taken over before the last words were processed",
     1_026_722: "a producer pushed all that was refused again for each refusal",
     1_034_511: "bulk went one message at a time over a slow network, and was not through in time",
     1_037_200: "answers of a run were judged before what the first of them had sent",

@@ -116,9 +116,9 @@ def run(options: argparse.Namespace) -> int:
 def measure(
     place: Path, build: str, messages: int, payload: int, progress: Callable[[str], None]
 ) -> Backlog:
-    """Fill a server below a directory, and start it anew twice.
+    """Fill a server below a directory, and start it again twice.
 
-    :param progress: called with a short text as it goes on.
+    :param progress: called with a short text as it continues.
     :raises StartError: when a server does not come up.
     :raises OSError: when a connection fails, or the server stops answering.
     """

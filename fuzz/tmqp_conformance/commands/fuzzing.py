@@ -138,7 +138,7 @@ def fuzz_wire(
         except OSError as error:
             fail(str(error))
         click.echo(f"learnt {learnt} conversations, written to {corpus}")
-    _tell_coverage(fuzzer.coverage, subject)
+    _print_coverage(fuzzer.coverage, subject)
     elapsed = time.monotonic() - began
     click.echo(
         f"{fuzzer.played} conversations in {elapsed:.1f} s"
@@ -193,7 +193,7 @@ def _search(
     return found
 
 
-def _tell_coverage(coverage: Coverage, subject: Subject) -> None:
+def _print_coverage(coverage: Coverage, subject: Subject) -> None:
     """Print what was tried, and what was not."""
     for place, grammar in subject.grammars.items():
         tally = coverage.at(place)

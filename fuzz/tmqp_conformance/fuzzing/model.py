@@ -137,7 +137,7 @@ class Model:
         if act.what == "connect":
             self.connected.add(act.line)
         elif act.what == "vanish":
-            self._vanish(act.line)
+            self._disconnect(act.line)
         elif act.what == "join" and queue is not None:
             queue.joined.append(act.line)
             return self._drain(queue)
@@ -168,7 +168,7 @@ class Model:
     def _due(queue: _Queue, message: str) -> Due:
         return Due(queue.name, message, frozenset(queue.joined), queue.status == "push")
 
-    def _vanish(self, line: str) -> None:
+    def _disconnect(self, line: str) -> None:
         """Handle that a client has disconnected: messages in flight only to it return, sooner or
         later (F99)."""
         self.connected.discard(line)

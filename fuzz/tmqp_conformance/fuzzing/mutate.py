@@ -1,4 +1,4 @@
-"""Conversations for the fuzzers: those of the suite, and what becomes of them.
+"""Conversations for the fuzzers: those of the suite, and what happens to them.
 
 A conversation is what up to three clients send, piece by piece.  Mutations work on messages (drop,
 repeat, swap, splice, and new ones that the grammar makes), on fields, on bytes, and on the cuts.

@@ -145,7 +145,7 @@ class PackSubject:
 
 
 def _dial(pack: Pack, place: str) -> Case:
-    """What a stage is told about the fuzzer's connections."""
+    """The description of the fuzzer's connections, for the stage."""
     title = f"Is fuzzed at {place or 'its address'}"
     script = (dial(_LINE, place), nothing(_LINE))
     why = "A fuzzer opens lines as cases do."

@@ -81,7 +81,7 @@ class Session:
         :param timeout_s: wait for this time, until acknowledgements have timed out, so that the
             messages of disconnected clients must return, too; 0 to skip this.
         """
-        self._vanish(sorted(self.model.connected))
+        self._disconnect(sorted(self.model.connected))
         self._carry_out(Act("connect", _LAST))
         self._request(_LAST, *[(Operation.JOIN, act.channel, []) for act in _DRAINS])
         self._settle([due for act in _DRAINS for due in self.model.act(act)])
@@ -109,7 +109,7 @@ class Session:
             self._connect(act.line)
             self.model.act(act)
         elif act.what == "vanish":
-            self._vanish([act.line])
+            self._disconnect([act.line])
         elif act.what == "pull":
             self._pull(act)
         elif act.what == "join":
@@ -141,7 +141,7 @@ class Session:
                 raise UnreachableError("a new client was not accepted")
         line.seen.clear()
 
-    def _vanish(self, names: list[str]) -> None:
+    def _disconnect(self, names: list[str]) -> None:
         """Disconnect clients, all at once, and wait until the server closes."""
         self._hear_all()
         self._settle([])

@@ -68,7 +68,7 @@ _METHODS: Final = (b"GET", b"POST", b"PUT", b"DELETE", b"HEAD", b"OPTIONS", b"ge
 
 
 class _Reader:
-    """Reads requests without any doubt, one behind the other.
+    """Reads requests without any doubt, one after the other.
 
     :param known: methods and paths; a server may close behind another one.
     """

@@ -147,7 +147,7 @@ def say(line: str, *items: Any, chop: int | None = None) -> Say:
 def hear(
     line: str, *expected: Expect | Answer, within: float | None = None, end: End = End.OPEN
 ) -> Hear:
-    """Expect this and, when it has come, go on: the end of the case shows whether more comes.
+    """Expect this and, when it has come, continue: the end of the case shows whether more comes.
 
     Answers instead are alternatives.
     """

@@ -61,7 +61,7 @@ class Letter:
 
 
 class Consumer:
-    """A consumer of a session; ``room`` is how many messages it may have in hand."""
+    """A consumer of a session; ``room`` is how many messages it may have in flight."""
 
     def __init__(self, session: Session, info: ConsumerInfo, destination: Destination) -> None:
         self.session = session
@@ -226,7 +226,7 @@ class SmallOpenwire(SmallMachine[Session]):
     def read(self, session: Session, frame: bytes) -> Command | None:
         """The command of a frame; None for one that is ignored.
 
-        :raises ValueError: when it is none.
+        :raises ValueError: when it is not one.
         """
         return read_command(frame, _VERSION)
 
@@ -337,7 +337,7 @@ class SmallOpenwire(SmallMachine[Session]):
                 self.end_consumer(consumer, info.last_delivered)
 
     def end_consumer(self, consumer: Consumer, last: int) -> None:
-        """A consumer ends: what it had in hand is for others."""
+        """A consumer ends: what it had in flight is for others."""
         consumer.session.consumers.remove(consumer)
         self.consumers.remove(consumer)
         for letter in consumer.hand:

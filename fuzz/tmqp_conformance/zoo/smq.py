@@ -106,7 +106,7 @@ class SmallSmq(SmallMachine[Session]):
         return self.waiting[queue].pop(0)
 
     def left(self, session: Session) -> None:
-        """A consumer is gone: what it had in hand comes again."""
+        """A consumer is gone: what it had in flight comes again."""
         for queue in session.queues:
             self.consumers[queue].remove(session)
             unfinished = [body for name, body in session.hand if name == queue]

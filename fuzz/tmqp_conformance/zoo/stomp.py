@@ -359,7 +359,7 @@ class SmallStomp(SmallMachine[Session]):
         self.within(session, frame, deliver)
 
     def kept(self, headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The headers that go on."""
+        """The headers that continue."""
         return headers
 
     def within(self, session: Session, frame: Frame, act: Callable[[], None]) -> None:
@@ -417,7 +417,7 @@ class SmallStomp(SmallMachine[Session]):
                 self.end_subscription(each)
 
     def end_subscription(self, subscription: Subscription) -> None:
-        """A subscription ends: what it had in hand is for others."""
+        """A subscription ends: what it had in flight is for others."""
         session = subscription.session
         session.subscriptions.remove(subscription)
         self.subscriptions.remove(subscription)

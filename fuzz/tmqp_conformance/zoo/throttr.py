@@ -304,7 +304,7 @@ class SmallThrottr(SmallMachine[Session]):
         return NO
 
     def entry(self, session: Session, asking: Session) -> bytes:
-        """What is told of a connection."""
+        """What is reported about a connection."""
         figures, requests = [0] * 7, [0] * len(words.ORDER_IN_CONNECTION)
         dialect = self.dialect_of_entries(asking)
         return replies.connection_entry(
@@ -312,7 +312,7 @@ class SmallThrottr(SmallMachine[Session]):
         )
 
     def dialect_of_entries(self, session: Session) -> str:
-        """In which form a connection is told of others."""
+        """In which form a connection is notified of others."""
         return session.dialect
 
     def channels(self, session: Session, request: Request) -> bytes:

@@ -202,7 +202,7 @@ class Node:
         self._held = []
 
     def stop(self) -> None:
-        """Stop in order: what is out is written, then the log is told that this is the end."""
+        """Stop in order: what is out is written, then the log gets the end entry."""
         if self.is_up and self.serves and self._writing is None:
             entry = self.store.writes.end(self.now_us)
             self.serves = False

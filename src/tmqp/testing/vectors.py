@@ -208,7 +208,7 @@ def _step(where: str, item: object) -> Step:
 
 
 def join_exchanges(name: str, exchanges: Iterable[Exchange]) -> Exchange:
-    """One after the other as a single exchange: some recordings go on with the connections that
+    """One after the other as a single exchange: some recordings continue with the connections that
     an earlier one opened."""
     return Exchange(name, [step for exchange in exchanges for step in exchange.steps])
 

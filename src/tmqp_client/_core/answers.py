@@ -1,9 +1,9 @@
 """Matches answers to what was asked: by message id (F44, F78), pongs in order (F37).
 
-An answer counts only from whom it can come.  The server's own bears no source; an acknowledge of a
-consumer, which the server passes on to a producer (F79), is addressed to the channel.  Everything
-that bears a source and is addressed to this client is another client's word, and settles only what
-that client was asked.
+An answer counts only from whom it can come.  The server's own bears no source; an acknowledgement
+of a consumer, which the server passes on to a producer (F79), is addressed to the channel.
+Everything that bears a source and is addressed to this client is another client's word, and settles
+only what that client was asked.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tmqp_client.errors import NegativeAcknowledge, OperationFailed
 
 __all__ = ["Answers", "may_answer_push"]
 
-#: Refused pushes remembered so that a second word about one (a code and a negative acknowledge) is
-#: not taken for new ones: as many as a server can have under way in a few reads.
+#: Refused pushes remembered so that a second word about one (a code and a negative acknowledgement)
+#: is not taken for new ones: as many as a server can have in progress in a few reads.
 _MAX_ECHOES: Final = 1_024
 
 
@@ -42,7 +42,7 @@ class Answers:
         self._echoes: dict[str, None] = {}
 
     def take_acknowledge(self, event: AcknowledgeReceived, now: float) -> Pending | None:
-        """Settle what an acknowledge answers; None when nobody waited for it."""
+        """Settle what an acknowledgement answers; None when nobody waited for it."""
         pending = self.pendings.get(event.frame.message_id)
         reason = event.reason
         if pending is None or not pending.takes_acknowledge(reason is None):

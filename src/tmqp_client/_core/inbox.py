@@ -139,7 +139,7 @@ class Mailboxes:
     """The inboxes of all consumers, by channel (whatever its case, F46) and queue.
 
     A message nobody consumes is kept for a consumer to come, within bounds: joining a channel makes
-    messages arrive before anybody can have said what becomes of them (F48).
+    messages arrive before anybody can have said what happens to them (F48).
     """
 
     __slots__ = ("_homeless", "_inboxes", "_limits")

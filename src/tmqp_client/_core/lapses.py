@@ -1,7 +1,7 @@
 """Deliveries that are this client's no more, though it has not answered them.
 
 The server tells of them only if the client has asked for that by a join.  A delivery is known by
-when it was handed out: the same message may have come again since.
+when it was returned: the same message may have come again since.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST: Final = 10_000
 class Lapses:
     """What the server has told.
 
-    Attributes to read: ``count``, how much that was; what is handed out notes it as its mark.
+    Attributes to read: ``count``, how much that was; what is returned notes it as its mark.
     """
 
     __slots__ = ("_lapses", "count")
@@ -43,7 +43,7 @@ class Lapses:
         return key
 
     def reason(self, message: Frame, mark: int) -> str:
-        """Why a message that was handed out at that mark is the client's no more; empty if it is.
+        """Why a message that was returned at that mark is the client's no more; empty if it is.
 
         :param mark: what ``count`` was then.
         """

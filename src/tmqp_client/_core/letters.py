@@ -212,7 +212,7 @@ def subscription(name: str, channel: str | None, queue_id: int | None) -> Subscr
 
 
 def acknowledge_frame(message: Frame, source: str, reason: str | None) -> Frame:
-    """The acknowledge of a direct message; high priority says that it is for a client (F116).
+    """The acknowledgement of a direct message; high priority says that it is for a client (F116).
 
     :raises LocalProtocolError: when the reason cannot be written.
     """

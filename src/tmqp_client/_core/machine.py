@@ -15,7 +15,7 @@ NotRestored        a channel joined before, or an event subscribed to, is not gr
 =================  ==============================================================================
 
 Between two connections a lasting machine keeps pushes that are not confirmed, and what is asked
-meanwhile (``_outbox``); timeouts go on counting.  When the next server accepts, joins and
+meanwhile (``_outbox``); timeouts continue counting.  When the next server accepts, joins and
 subscriptions are asked for again (``_standing``), then everything kept goes out in its first order,
 each push under the id it had, a little whenever :meth:`data_to_send` finds nothing else to send.
 What a message was sent for more than once, ``max_sends`` times at most, may have arrived as often.
@@ -32,7 +32,7 @@ empty the inbox may be the one who waits.  While it pauses, the peer's silence m
 instead of watching it the machine makes itself heard, for the server counts what it receives (F38).
 
 The caller owes what a connection is owed (bytes, deadlines), reads :meth:`must_pause` before each
-read, and says :meth:`pause` and :meth:`resume` when it stops and goes on reading.
+read, and says :meth:`pause` and :meth:`resume` when it stops and continues reading.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class ClientMachine(Reception):
             self.counters.pauses += 1
 
     def resume(self, now: float) -> None:
-        """Reading goes on; the server's silence counts from now."""
+        """Reading continues; the server's silence counts from now."""
         if self._paused:
             self._paused = False
             self._alive_not_before = now + self.limits.protocol.ping_interval_s
@@ -287,7 +287,7 @@ class ClientMachine(Reception):
     ) -> Pending:
         """Send a message to a queue (F74).
 
-        :param confirm: ask for the acknowledge; else the returned entry is done already.
+        :param confirm: ask for the acknowledgement; else the returned entry is done already.
         :raises LocalProtocolError: as :meth:`request`, and for an id that is outstanding.
         :raises ClientError: when there is no connection.
         """
@@ -338,7 +338,7 @@ class ClientMachine(Reception):
     def pull(self, request: PullRequest) -> PullUnderWay:
         """Ask for messages of a pull queue (F104).
 
-        :raises LocalProtocolError: when too many pulls are under way (``max_pending_pulls``).
+        :raises LocalProtocolError: when too many pulls are in progress (``max_pending_pulls``).
         :raises ClientError: when there is no connection.
         """
         return self._pulls.begin(self._send_pull(request, confirm=False), request.asked)

@@ -1,6 +1,6 @@
 """What was asked and not answered yet: found by message id, timed out by deadline.
 
-Deadlines stand in a heap from which answered entries are not removed one by one; they are skipped
+Deadlines are in a heap from which answered entries are not removed one by one; they are skipped
 when they come to the top, and swept out when they are most of it.  So each entry costs a bounded
 amount of work, whichever way it ends.
 """
@@ -26,7 +26,7 @@ __all__ = [
 
 #: For what concerns no queue in particular.
 NO_QUEUE: Final = -1
-#: Answered entries that may stand in the heap before it is worth sweeping.
+#: Answered entries that may be in the heap before it is worth sweeping.
 _SWEEP_ENTRIES: Final = 64
 _NO_ACKNOWLEDGE: Final = (
     "; a queue acknowledges to the producer only if its delivery handler does (F77)"
@@ -63,7 +63,7 @@ class Kind:
     PING: Final = 2
     #: The message of a cache queue.
     CACHE: Final = 3
-    #: A direct message whose acknowledge is awaited.
+    #: A direct message whose acknowledgement is awaited.
     DIRECT: Final = 4
     #: A direct message whose response is awaited.
     REQUEST: Final = 5
@@ -143,14 +143,14 @@ class Pending:
         return f"{self.word} {self.target!r}/{self.queue_id}"
 
     def takes_acknowledge(self, positive: bool) -> bool:
-        """Whether an acknowledge settles it; that of a request only if it says no, for the response
-        is still to come."""
+        """Whether an acknowledgement settles it; that of a request only if it says no, for the
+        response is still to come."""
         kind = self.kind
         return not (kind == Kind.PING or (positive and kind == Kind.REQUEST))
 
     def takes_response(self, positive: bool) -> bool:
-        """Whether a Response settles it; what an acknowledge confirms, a Response can only refuse
-        (F75, F115)."""
+        """Whether a Response settles it; what an acknowledgement confirms, a Response can only
+        refuse (F75, F115)."""
         kind = self.kind
         return not (kind == Kind.PING or (positive and (kind == Kind.PUSH or kind == Kind.DIRECT)))
 

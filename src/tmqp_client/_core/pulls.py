@@ -1,4 +1,4 @@
-"""What a client knows of its pulls: which are under way, what came of each, how it ended.
+"""What a client knows of its pulls: which are in progress, what came of each, how it ended.
 
 The connection tells a pull's messages from others (F107); here they find the inbox of whoever
 asked.  A pull that nobody waits for any more stays known to the connection, so that its late
@@ -23,7 +23,7 @@ _GOOD_ENDS = (NoContent.END.value, NoContent.EMPTY.value)
 
 
 class PullUnderWay:
-    """One pull: its messages stand in ``inbox``; ``reason`` or ``error`` is set when it is over."""
+    """One pull: its messages are in ``inbox``; ``reason`` or ``error`` is set when it is over."""
 
     __slots__ = ("asked", "error", "inbox", "over", "reason", "request_id")
 
@@ -37,7 +37,7 @@ class PullUnderWay:
 
 
 class PullTable:
-    """The pulls under way, by the id of their request."""
+    """The pulls in progress, by the id of their request."""
 
     __slots__ = ("_limits", "_pulls")
 

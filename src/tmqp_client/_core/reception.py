@@ -291,7 +291,7 @@ class Reception:
     # -- the end --------------------------------------------------------------------------------
 
     def _lose(self, lost: Lost, outcomes: list[Outcome]) -> None:
-        """The connection is over; a lasting machine goes on without one."""
+        """The connection is over; a lasting machine continues without one."""
         self.lost = lost
         if not self._lasting or lost.reason == "local":
             self._finish(lost, outcomes)

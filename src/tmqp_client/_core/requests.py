@@ -280,7 +280,7 @@ def push_frame(
     high_priority: bool,
     confirm: bool,
 ) -> Frame:
-    """A message for a queue (F74); ``confirm`` asks for the acknowledge.
+    """A message for a queue (F74); ``confirm`` asks for the acknowledgement.
 
     :raises LocalProtocolError: when a part does not fit the wire.
     """

@@ -1,4 +1,4 @@
-"""What a client stands in on its server: channels it owns or has joined, events subscribed to.
+"""What a client is in on its server: channels it owns or has joined, events subscribed to.
 
 A server forgets all of them when a connection ends; they are asked for again on the next one, each
 kind in the order in which they were asked for first, before anything else is sent.

@@ -18,7 +18,7 @@ from tmqp_client.errors import OperationTimeout, WouldBlock
 
 __all__ = ["Admission", "AdmissionOwner", "Dropped", "WhenFull"]
 
-#: What becomes of a send that would have to wait: it waits, it is dropped and counted (if nobody
+#: What happens to a send that would have to wait: it waits, it is dropped and counted (if nobody
 #: waits for its answer; else it raises), or it raises :class:`WouldBlock`.
 WhenFull: TypeAlias = Literal["block", "drop", "raise"]
 

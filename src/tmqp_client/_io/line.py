@@ -42,7 +42,7 @@ class Line:
     """All connections of a client, one after the other.
 
     :param machine: not started.
-    :param when_full: what becomes of a send that would have to wait.
+    :param when_full: what happens to a send that would have to wait.
     """
 
     def __init__(self, machine: ClientMachine, when_full: WhenFull = "block") -> None:

@@ -1,4 +1,4 @@
-"""A batch of pushes under way: how many, which failed, and waiting for room among them."""
+"""A batch of pushes in progress: how many, which failed, and waiting for room among them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_FAILURES: Final = 1_000
 
 
 class Pushes:
-    """The pushes of one batch that wait for their acknowledges."""
+    """The pushes of one batch that wait for their acknowledgements."""
 
     __slots__ = (
         "_dropped",
@@ -82,11 +82,11 @@ class Pushes:
         return len(self._under_way) >= self._limit
 
     async def room(self) -> None:
-        """Wait until one more may be under way."""
+        """Wait until one more may be in progress."""
         await self._until(self._limit - 1)
 
     async def all_settled(self) -> None:
-        """Wait until none is under way."""
+        """Wait until none is in progress."""
         await self._until(0)
 
     async def _until(self, most: int) -> None:
@@ -96,11 +96,11 @@ class Pushes:
             await self._wake.wait()
 
     def under_way(self) -> list[Pending]:
-        """Those that wait for their acknowledge."""
+        """Those that wait for their acknowledgement."""
         return list(self._under_way)
 
     def report(self, *, confirm: bool) -> BatchReport:
-        """What became of it so far."""
+        """What happened to it so far."""
         confirmed = self._sent - self._failed - len(self._under_way) if confirm else 0
         failures = tuple(sorted(self._failures, key=lambda failure: failure.index))
         return BatchReport(

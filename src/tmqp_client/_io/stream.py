@@ -37,7 +37,7 @@ class InboxReader(Generic[_T]):
 
     @property
     def congested(self) -> bool:
-        """So much waits that the next item taken may let reading go on."""
+        """So much waits that the next item taken may let reading continue."""
         return self._inbox.congested
 
     @property

@@ -1,6 +1,6 @@
 """The command ``tmqp``: what an operator types; everything it does, it does as a client.
 
-``main`` is the console script.  Each command stands in a module of its own; ``_run`` connects, and
+``main`` is the console script.  Each command is in a module of its own; ``_run`` connects, and
 turns every error into one sentence and an exit code.
 """
 

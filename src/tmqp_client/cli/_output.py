@@ -55,7 +55,7 @@ def _length(milliseconds: int) -> str:
 
 
 def _title(name: str) -> str:
-    """A column's or a field's name for people; the unit stands in the value."""
+    """A column's or a field's name for people; the unit is in the value."""
     return name.removesuffix("_ms").replace("_", " ")
 
 

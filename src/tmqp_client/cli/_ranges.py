@@ -40,7 +40,7 @@ class Range:
 def read_range(text: str) -> Range:
     """Read a range.
 
-    :raises ValueError: with a sentence, when it is none.
+    :raises ValueError: with a sentence, when it is not one.
     """
     body = text.strip()
     inverted = body.startswith("@")

@@ -74,7 +74,7 @@ class CommandError(Exception):
         self.code = code
 
 
-#: For commands that go on until they are stopped.
+#: For commands that continue until they are stopped.
 KEEP_TRYING: Final = ReconnectPolicy(max_outage_s=300.0)
 _DEFAULT_ADDRESS: Final = f"tmq://127.0.0.1:{DEFAULT_PORT}"
 _C = TypeVar("_C", bound=Callable[..., Any])
@@ -174,7 +174,7 @@ def _with_context(command: _C) -> _C:
 
 
 def _was_typed(name: str) -> bool:
-    """Whether an option stands behind the command, and does not come from the environment."""
+    """Whether an option is after the command, and does not come from the environment."""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.COMMANDLINE
 

@@ -26,7 +26,7 @@ class State(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number that was looked at.
+    """A number that was examined.
 
     ``unit`` is that of the monitoring plugins: ``s``, ``B``, ``%`` or none.
     """

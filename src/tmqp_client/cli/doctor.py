@@ -75,7 +75,7 @@ async def _server(report: Report, client: Client) -> ServerInformation | None:
 
 async def _storage(report: Report, client: Client) -> None:
     try:
-        # A name that no channel has: nothing is looked at.
+        # A name that no channel has: nothing is examined.
         await client.offsets("@")
     except OperationFailed as error:
         if error.code == ResultCode.NOT_IMPLEMENTED:

@@ -1,4 +1,4 @@
-"""``tmqp drain``: have a server take no more, and finish what is in hand."""
+"""``tmqp drain``: have a server take no more, and finish what is in flight."""
 
 from __future__ import annotations
 

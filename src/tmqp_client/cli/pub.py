@@ -173,7 +173,7 @@ def pub(
     if (text is not None) + (lines is not None) + bool(files) != 1:
         raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")
     if text is None and count is not None:
-        raise click.UsageError("--count repeats one message; it does not go with --lines or --file")
+        raise click.UsageError("--count repeats one message; it excludes --lines and --file")
     source = _Source(text, lines, files, count or 1)
     how: dict[str, Any] = {
         "headers": headers,
@@ -218,14 +218,14 @@ def _check(how: Any, *, batch: bool, counts: bool, wait: bool, rate: float | Non
     if batch and not wait:
         raise click.UsageError("--batch waits for its result; do not combine it with --no-wait")
     if batch and rate is not None:
-        raise click.UsageError("--batch sends everything at once; it does not go with --rate")
+        raise click.UsageError("--batch sends everything together; it cannot be used with --rate")
     if batch and how.pop("room_s") is not None:
-        raise click.UsageError("--batch is refused as a whole; it does not go with --room")
+        raise click.UsageError("--batch is refused as a whole; it cannot be used with --room")
     if counts and (batch or not wait):
-        raise click.UsageError("--receivers does not go with --batch or --no-wait")
+        raise click.UsageError("--receivers cannot be used with --batch or --no-wait")
     if counts and any(how[each] is not None for each in _NOT_COUNTED):
         raise click.UsageError(
-            "--receivers does not go with --delay, --deliver-at, --expires, --key or --room"
+            "--receivers cannot be used with --delay, --deliver-at, --expires, --key or --room"
         )
 
 

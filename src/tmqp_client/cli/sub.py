@@ -298,7 +298,7 @@ def to_json(message: Message) -> bytes:
 
 
 def payload_fields(payload: bytes) -> dict[str, str]:
-    """A payload as JSON has it: text, or Base64 where it is none."""
+    """A payload as JSON has it: text, or Base64 where it is not one."""
     try:
         return {"payload": payload.decode("utf-8")}
     except UnicodeDecodeError:

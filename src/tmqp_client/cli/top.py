@@ -158,7 +158,7 @@ async def _look(
 def rates(
     before: tuple[int, int, int] | None, now: tuple[int, int, int], seconds: float
 ) -> list[float]:
-    """How many a second, of each; 0 for a queue not seen before, or whose counts began anew."""
+    """How many a second, of each; 0 for a queue not seen before, or whose counts began again."""
     if before is None or seconds <= 0:
         return [0.0, 0.0, 0.0]
     return [round(max(b - a, 0) / seconds, 1) for a, b in zip(before, now, strict=True)]

@@ -13,7 +13,7 @@
 
 Without ``with``, ``client = connect(...).open()`` connects and ``client.close()`` ends it.  A
 client may be used from any number of threads at one time.  It is the async client, in an event loop
-in a thread of its own: reading, pongs and reconnecting go on while nobody calls.
+in a thread of its own: reading, pongs and reconnecting continue while nobody calls.
 """
 
 from __future__ import annotations

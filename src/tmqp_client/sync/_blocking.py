@@ -22,7 +22,7 @@ __all__ = ["Blocking", "Loop", "in_thread"]
 
 _T = TypeVar("_T")
 _A = TypeVar("_A")
-#: Items taken from a program's iterable in one go.
+#: Items taken from a program's iterable together.
 _PIECE: Final = 64
 
 

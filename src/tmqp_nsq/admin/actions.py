@@ -1,4 +1,4 @@
-"""Who may change something, and who is told of it (N152, N156)."""
+"""Who may change something, and who is notified of it (N152, N156)."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class ChannelEventHandler:
         """
 
 
-#: The method that is told of each event.
+#: The method that is notified of each event.
 EVENT_METHODS: Final[Mapping[int, str]] = {
     CHANNEL_CREATED: "channel_created",
     CHANNEL_REMOVED: "channel_removed",

@@ -1,9 +1,9 @@
 """The gate: what is asked about a command, which answers are kept, how a refusal is told.
 
 Theory of operation.  The hub shows the gate every command of a session before the broker sees it.
-The gate says one of three things: go on; no, and then it knows the effects that tell the peer so,
-in the way each command is refused on the wire; or that somebody must be asked.  Who is asked, and
-how long that takes, is not its business: it makes a :class:`Question`, and later is given the
+The gate says one of three things: continue; no, and then it knows the effects that tell the peer
+so, in the way each command is refused on the wire; or that somebody must be asked.  Who is asked,
+and how long that takes, is not its business: it makes a :class:`Question`, and later is given the
 :class:`Verdict`.  A decision may be kept for a time, for this session and this very question; so a
 producer costs one question a queue, and one dict look-up a message.
 
@@ -11,7 +11,7 @@ A channel may have an authenticator of its own, which is asked about it instead 
 one (F70); the question names it.  Kept answers are forgotten when it may be another's turn, and an
 answer that comes after that is asked for again.
 
-What a command needs stands in one table (``needs.py``).
+What a command needs is in one table (``needs.py``).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Authorities(Protocol):
         """The name of who is asked about a channel; empty for the server-wide one."""
 
     def authenticator_changes(self) -> int:
-        """A number that rises whenever an answer of :meth:`authenticator_of` may be another."""
+        """A number that increases whenever an answer of :meth:`authenticator_of` may be another."""
 
 
 @final
@@ -189,7 +189,7 @@ class Verdict:
 class Gate:
     """The rules of one hub, and the answers kept for each of its sessions.
 
-    :param passes_on: whether an acknowledge for this target goes to a client (F116).
+    :param passes_on: whether an acknowledgement for this target goes to a client (F116).
     :param authorities: who knows the channels' own authenticators; None where no channel has one.
 
     Attributes: ``refused``, how many commands were; ``denied``, the same by the right that they
@@ -224,7 +224,7 @@ class Gate:
         self._kept.pop(number, None)
 
     def forget_answers(self, number: int | None = None) -> None:
-        """Ask anew about everything, of one session or of all."""
+        """Ask again about everything, of one session or of all."""
         for each, kept in self._kept.items():
             if kept is not None and (number is None or each == number):
                 kept.clear()
@@ -289,7 +289,7 @@ class Gate:
     ) -> tuple[int, int]:
         """What is to be said of the queues of a group from a place on, and at which place.
 
-        Of those that pass a filter, the ones that are not for this client are passed over.
+        Of those that pass a filter, the ones that are not for this client are skipped.
         """
         places = command.places
         if places is None:

@@ -14,7 +14,7 @@ __all__ = ["Permitted"]
 
 
 class Permitted(Handler):
-    """Asks for a right, and goes on when the client has it.
+    """Asks for a right, and continues when the client has it.
 
     :param permission: what asks for it.
     """
@@ -29,7 +29,7 @@ class Permitted(Handler):
         return [self._permission]
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Refuse, or go on."""
+        """Refuse, or continue."""
         assert isinstance(effect, Reply), "nothing else was asked"
         if effect.code != RESULT_OK:
             text = "the client does not have the right to see this"
@@ -39,7 +39,7 @@ class Permitted(Handler):
         return ()
 
     def permitted(self, now: float) -> None:
-        """The client may: answer, or set ``due`` to go on."""
+        """The client may: answer, or set ``due`` to continue."""
         raise NotImplementedError
 
     def on_deadline(self, now: float) -> Sequence[Command]:

@@ -83,5 +83,5 @@ class Places(Entrance):
                 self.left(each)
 
     def resumes(self, now: float) -> float:
-        """When a request that is at work may go on."""
+        """When a request that is at work may continue."""
         return self.share.resumes(now)

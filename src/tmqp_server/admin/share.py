@@ -3,7 +3,7 @@
 Theory of operation.  While the loop is idle they hold nobody up, whatever they take.  So their
 allowance grows by the time in which the loop was idle, and beside by their share of all time, which
 is what they get of a loop that is never idle.  What they have taken may overdraw it by one step;
-then nothing begins or goes on until the debt is paid.
+then nothing begins or continues until the debt is paid.
 
 A session's work is what it does itself, and what the broker does at its commands: from these to
 the effects by which they are answered in the same moment.  What the broker does in between for
@@ -21,7 +21,7 @@ __all__ = ["LoopShare"]
 _BURST_S: Final = 0.1
 #: Seconds over which it is found how idle the loop was, at least.
 _LOOK_S: Final = 0.005
-#: Seconds for which nothing goes on, at least, and a debt that is none.
+#: Seconds for which nothing continues, at least, and a debt that is none.
 _SHORTEST_S: Final = 0.002
 _SMALL_S: Final = 1e-6
 _ALL: Final = 100
@@ -76,7 +76,7 @@ class LoopShare:
     # -- what is allowed ------------------------------------------------------------------------
 
     def resumes(self, now: float) -> float:
-        """When something may begin or go on; not later than *now* if it may at once."""
+        """When something may begin or continue; not later than *now* if it may at once."""
         self._grow(now)
         if self._level > -_SMALL_S or self._unbounded:
             return 0.0

@@ -117,7 +117,7 @@ class AdminWorld:
     group, None where there is none; ``log_lines``, how many there were by
     level; ``conversions`` of messages by their door; ``syncs``, how long those of the storage took,
     None where there are none; ``cluster_waiting``, bytes that wait for other servers; ``clock``,
-    seconds of any beginning, which go on while the server works.
+    seconds of any beginning, which continue while the server works.
     """
 
     def __init__(self) -> None:

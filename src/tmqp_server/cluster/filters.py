@@ -32,7 +32,7 @@ __all__ = [
     "passing_of",
 ]
 
-#: What nodes pass on: the words of the configuration.  A response is also the acknowledge of a
+#: What nodes pass on: the words of the configuration.  A response is also the acknowledgement of a
 #: direct message (F116).
 KINDS: Final = ("queue", "router", "direct", "acknowledge", "response", "decision")
 
@@ -102,7 +102,7 @@ class PatternFilter:
     """Patterns and kinds of one side.
 
     A pattern is ``channel`` or ``channel/queue``; the channel may have wildcards as in F53, the
-    queue is a number or ``*``, and stands behind the last slash.
+    queue is a number or ``*``, and is after the last slash.
 
     :raises PatternError: when a pattern or a kind makes no sense.
     """

@@ -148,7 +148,7 @@ class ClusterRelay:
         return hmac.compare_digest(given, self._token)
 
     def admit(self, number: int, command: Connect) -> Sequence[Effect] | None:
-        """Let a node in, if it is one; None for everybody else as well.
+        """Let a node in, if it is one; None for all others as well.
 
         Whoever decides about clients may have decided that it is a node (``command.node``).
         """

@@ -49,7 +49,7 @@ _VERSION: Final = 1
 _AT_ONCE: Final = 1_000
 _BYTES_AT_ONCE: Final = 4 << 20
 _EVER: Final = (1 << 63) - 1
-#: The numbers of a message that stand in its line as they are.
+#: The numbers of a message that are in its line as they are.
 _NUMBERS: Final = (
     "sequence",
     "timestamp_us",

@@ -144,7 +144,7 @@ class Letter:
 
 
 def read_text_field(letter: Letter, name: str, text: str) -> bool:
-    """Set the field of this name; False when it is none that is a text.
+    """Set the field of this name; False when it is not one that is a text.
 
     The names are those of TMQP's headers in lower case: ``content-type``, ``correlation-id``,
     ``reply-to``, ``type``, ``group-key``, ``traceparent`` and ``tracestate``.

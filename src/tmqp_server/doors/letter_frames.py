@@ -143,7 +143,7 @@ def _types_of(text: str) -> dict[str, str]:
 
 
 def _read_field(letter: Letter, key: str, value: str) -> bool:
-    """Take a header as a field; False when it is none or its value makes no sense there."""
+    """Take a header as a field; False when it is not one or its value makes no sense there."""
     if not value:
         return False
     if read_text_field(letter, key, value):

@@ -58,7 +58,7 @@ class LetterOwner(Protocol):
 
 @final
 class Letters:
-    """Finds who can read a message, by the name of the door that it came in by.
+    """Finds who can read a message, by the name of the door that it came through.
 
     :param owners: all protocols whose messages may come in, or were kept.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
@@ -110,7 +110,7 @@ class Letters:
         return letter
 
     def of_wire(self, wire: object, door: str) -> Letter:
-        """The letter of what came in by the door of this name.
+        """The letter of what came through the door of this name.
 
         :raises LookupError: when nobody here reads its form.
         """
@@ -125,8 +125,8 @@ class Letters:
     def with_headers(
         self, wire: object, door: str, headers: list[tuple[str, str]]
     ) -> tuple[object, int]:
-        """What came in by the door of this name with these headers in the place of its own, and how
-        many bytes larger it is; as it is where nobody here can write them."""
+        """What came through the door of this name with these headers in the place of its own, and
+        how many bytes larger it is; as it is where nobody here can write them."""
         owner = self._owners.get(door)
         return (wire, 0) if owner is None else owner.with_headers(wire, headers)
 
@@ -145,7 +145,7 @@ class Letters:
     def frame_of_kept(self, door: int, body: bytes, *, high_priority: bool) -> Frame:
         """A message as it is kept, as the TMQP message that says the same.
 
-        :param door: the number of the door that it came in by.
+        :param door: the number of the door that it came through.
         :raises LookupError: when nobody here reads its form.
         :raises ValueError: when it cannot be read.
         """

@@ -181,9 +181,9 @@ class NsqWorld:
     """What the doors of one server share.
 
     Attributes: ``clients``, the TCP connections by number; ``message_bytes``, bytes of the bodies
-    that were published through these doors, by topic; ``about``, what lookupds and clients are told
-    of this nsqd; ``names``, which channels topics and channels are; ``latencies``, how long
-    messages took; ``broadcast_ports``, the TCP and the HTTP port that lookupds are told, 0 for
+    that were published through these doors, by topic; ``about``, what lookupds and clients are
+    notified of this nsqd; ``names``, which channels topics and channels are; ``latencies``, how
+    long messages took; ``broadcast_ports``, the TCP and the HTTP port that lookupds are told, 0 for
     those listened on; ``lookup_addresses``, where lookupds are; ``log_level``, one of
     ``LOG_LEVELS``; ``started_s``, when the server began, in the engine's time; ``terms``, what
     clients may do, and ``shapes``, how topics are made, None until a door has said so: the TCP door
@@ -215,7 +215,7 @@ class NsqWorld:
         tcp_port: int = 0,
         http_port: int = 0,
     ) -> None:
-        """Know more of what lookupds and clients are told of this nsqd; what is empty stays."""
+        """Know more of what lookupds and clients get about this nsqd; what is empty stays."""
         about = self.about
         self.about = Announce(
             broadcast_address or about.broadcast_address,

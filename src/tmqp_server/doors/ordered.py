@@ -1,7 +1,7 @@
 """Answers in the order of their requests, for protocols whose answers carry no request id.
 
 A door opens a :class:`Slot` for each request.  A slot is filled at once, by a later effect, or
-piece by piece; what stands in the finished slots at the front, and in the first unfinished one, is
+piece by piece; what is in the finished slots at the front, and in the first unfinished one, is
 ready to be sent.
 """
 

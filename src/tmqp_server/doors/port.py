@@ -102,11 +102,11 @@ class DoorSession:
         raise NotImplementedError
 
     def written(self, now: float) -> Sequence[Command]:
-        """All bytes were handed over, once after ``wants_written`` was set."""
+        """All bytes were passed on, once after ``wants_written`` was set."""
         return ()
 
     def left(self, waiting: int) -> None:
-        """All bytes were handed over but for the last *waiting*, while ``wants_written`` is set."""
+        """All bytes were passed on but for the last *waiting*, while ``wants_written`` is set."""
 
     def take_back(self, waiting: int) -> tuple[int, Sequence[Command]]:
         """The connection ends, be it by the peer or by this side, and of the bytes that were given
@@ -144,7 +144,7 @@ class DoorSession:
         return None
 
     def held_bytes(self) -> int:
-        """About how much memory is taken by what the peer has sent and nobody has worked off."""
+        """About how much memory is taken by what the peer has sent and nobody has processed."""
         return 0
 
     def forget_hello(self) -> None:
@@ -284,7 +284,7 @@ class OwnBodies:
 @mypyc_attr(allow_interpreted_subclasses=True)
 class QueuesOnly(Door):
     """A protocol about queues alone: its clients say nothing to each other, and, unless it knows
-    better, are told of no events.
+    better, are notified of no events.
 
     :param bodies: reads its messages; None for a protocol that has none.
     """

@@ -1,4 +1,4 @@
-"""TMQP messages that are written anew: with other headers, or for another server of a cluster.
+"""TMQP messages that are written again: with other headers, or for another server of a cluster.
 
 The name of a case-sensitive channel (``names.py``) goes to another server without its mark, which
 is no part of a TMQP name, and with the header ``Exact-Name``.  Only a message of another server is
@@ -33,7 +33,7 @@ _YES: Final = "1"
 
 
 def writable_headers(frame: Frame) -> list[tuple[str, str]]:
-    """The frame's headers, but for those that hold half a line end and cannot be written anew."""
+    """The frame's headers, but for those that hold half a line end and cannot be written again."""
     found: list[tuple[str, str]] = []
     for key, value in frame.headers:
         text = key + value

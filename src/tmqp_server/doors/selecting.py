@@ -57,7 +57,7 @@ class TextFilter(SubscriptionFilter):
     def __init__(self, language: str, text: str) -> None:
         self.language = language
         self.text = text
-        #: Reads what came in by doors of other kinds; without it, such messages are refused.
+        #: Reads what came through doors of other kinds; without it, such messages are refused.
         self.letters: Letters | None = None
 
     def frame_of(self, message: Message) -> Frame:
@@ -158,7 +158,7 @@ def _headers(text: str) -> SubscriptionFilter:
 
 
 def _parts(text: str) -> list[str]:
-    """The text between semicolons that stand in no quotes."""
+    """The text between semicolons that are in no quotes."""
     parts: list[str] = []
     start = 0
     quoted = False
@@ -206,7 +206,7 @@ LANGUAGES: Final[dict[str, Callable[[str], SubscriptionFilter]]] = {
 
 
 def read_by(chosen: SubscriptionFilter | None, letters: Letters) -> None:
-    """Let a filter look at messages that came in by doors of other kinds, too."""
+    """Let a filter look at messages that came through doors of other kinds, too."""
     if isinstance(chosen, TextFilter):
         chosen.letters = letters
 

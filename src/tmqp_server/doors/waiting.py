@@ -60,7 +60,7 @@ class WaitingSession(DoorSession, Generic[_Event]):
         raise NotImplementedError
 
     def fault_of(self, event: _Event) -> str:
-        """Why the connection of somebody who begins so ends; empty where it goes on."""
+        """Why the connection of somebody who begins so ends; empty where it continues."""
         return ""
 
     def begin(self, event: _Event) -> None:

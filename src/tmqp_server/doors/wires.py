@@ -44,7 +44,7 @@ LANGUAGES.update(SELECTORS)
 class LetterWires(Wires):
     """Knows what messages say.
 
-    :param letters: reads what came in by doors of other kinds.
+    :param letters: reads what came through doors of other kinds.
     """
 
     def __init__(self, letters: Letters) -> None:
@@ -121,7 +121,7 @@ class LetterWires(Wires):
 
         They say what happened first: those of one that is moved on stay.  What a producer has
         written under their names does not.  A message that nobody reads, or that cannot be written
-        anew, stays as it is: its move must not fail for that.
+        again, stays as it is: its move must not fail for that.
         """
         try:
             return self._headed(message, reason, queue_name)

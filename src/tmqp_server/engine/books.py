@@ -106,7 +106,7 @@ _SHELVED_BYTES: Final = 384
 _LOCK_BYTES: Final = 1_664
 BUCKET_BYTES: Final = 1_920
 OWNER_BYTES: Final = 1_920
-#: What is known of a message that is in hand, or has been, because of its key.
+#: What is known of a message that is in flight, or has been, because of its key.
 GRIP_BYTES: Final = 256
 #: Somebody who looks into a queue, without the copies of its places.
 BROWSE_BYTES: Final = 2_048
@@ -120,7 +120,7 @@ _ROUTER_BYTES: Final = 320
 _BINDING_BYTES: Final = 448
 #: A place in a list or table: of a binding's queues, of a held answer's queues.
 _PLACE_BYTES: Final = 128
-#: A table of the consumers that have a message in hand, and each of them.
+#: A table of the consumers that have a message in flight, and each of them.
 _HOLDERS_BYTES: Final = 128
 _HOLDER_BYTES: Final = 64
 #: A direct message that waits for answers.

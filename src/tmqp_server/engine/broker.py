@@ -346,7 +346,7 @@ class Broker:
                 return at, out
 
     def _push_run(self, run: PushRun, now: float, most_bytes: int) -> int:
-        """Carry out a run in one go, if it may be and has no more than *most_bytes*; else the next
+        """Carry out a run together, if it may be and has no more than *most_bytes*; else the next
         of its pushes.  Returns how many bytes that was."""
         if not run.left:
             if run.size <= most_bytes and self._runs.push(run, now):
@@ -426,7 +426,7 @@ class Broker:
         return None if due == NEVER else due
 
     def on_deadline(self, now: float) -> list[Effect]:
-        """Do what has become due, and go on with what was left over; harmless when too early."""
+        """Do what has become due, and continue with what was left over; harmless when too early."""
         core = self._core
         out: list[Effect] = []
         core.out = out
@@ -553,8 +553,8 @@ class Broker:
         return found
 
     def passes_on(self, target: str) -> bool:
-        """Whether an acknowledge for this target goes to a client: there is no such channel, but a
-        client of that id (F116)."""
+        """Whether an acknowledgement for this target goes to a client: there is no such channel,
+        but a client of that id (F116)."""
         core = self._core
         return target in core.clients and core.channels.find(target) is None
 
@@ -590,7 +590,7 @@ class Broker:
         return self._core.channels.authenticator_of(channel)
 
     def authenticator_changes(self) -> int:
-        """A number that rises whenever :meth:`authenticator_of` may have another answer."""
+        """A number that increases whenever :meth:`authenticator_of` may have another answer."""
         return self._core.channels.authenticator_changes
 
     def queues(self) -> list[Queue]:

@@ -112,7 +112,7 @@ class Keeper:
         self._transactions = transactions
 
     def perform(self, command: Command) -> bool:
-        """Carry out a command of the storage; False if it is none."""
+        """Carry out a command of the storage; False if it is not one."""
         if isinstance(command, Synced):
             self._synced(command)
         elif isinstance(command, Fetched):
@@ -151,7 +151,7 @@ class Keeper:
                 core.unsynced_bytes -= message.size
                 rare = message.rare
                 if rare is None or rare.ticket != ticket:
-                    # It was asked for anew since, and waits for that.
+                    # It was asked for again since, and waits for that.
                     self._answered_between(pending.queue, message, pending.sequence, command.ok)
                     continue
                 message.marks &= ~MARK_SAVING
@@ -208,7 +208,7 @@ class Keeper:
                 saved += 1
                 last = message.sequence
             elif rare is not None and rare.ticket:
-                # It was asked for anew since, and waits for that.
+                # It was asked for again since, and waits for that.
                 self._answered_between(queue, message, sequence, ok)
                 continue
             elif ok:

@@ -33,7 +33,7 @@ def refused_by_drain(command: Command) -> Sequence[Effect] | None:
     """Return the answer to a command that a draining server refuses; None for one that it carries
     out.  Runs are passed in one push at a time."""
     if isinstance(command, Push):
-        if _has_deaf_producer(command):
+        if _cannot_notify_producer(command):
             return None
         return refused_push(command, RESULT_BUSY, DRAINING)
     if isinstance(command, Connect):
@@ -45,7 +45,7 @@ def refused_by_drain(command: Command) -> Sequence[Effect] | None:
     return None
 
 
-def _has_deaf_producer(push: Push) -> bool:
+def _cannot_notify_producer(push: Push) -> bool:
     """Return whether the producer cannot be notified of a refusal: messages of a PUSH socket of
     ZeroMQ would be lost (seed 14921)."""
     extras = push.extras

@@ -82,7 +82,7 @@ class Trace:
 
 @final
 class Tracer:
-    """The traces of one server; ``running`` are those that go on, by session."""
+    """The traces of one server; ``running`` are those that continue, by session."""
 
     def __init__(self) -> None:
         self.running: dict[int, Trace] = {}

@@ -172,7 +172,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
             callback = handed.popleft()
             try:
                 callback()
-            except Exception as error:  # noqa: BLE001 - as with asyncio the loop goes on
+            except Exception as error:  # noqa: BLE001 - as with asyncio the loop continues
                 self._log_fault(error)
 
     def close(self) -> None:

@@ -88,7 +88,7 @@ class DirectReaders:
                 else:
                     self._end_turn(pulse, now)
                     if self.asked:
-                        wait_s = 0.0  # by who was told of a slow turn
+                        wait_s = 0.0  # by who was notified of a slow turn
             found = self._poll(wait_s, most)
             if pulse is not None:
                 pulse.wake(time.monotonic())
@@ -105,7 +105,7 @@ class DirectReaders:
                 if event & ~OUT:
                     try:
                         reader()
-                    except Exception as error:  # noqa: BLE001 - as with asyncio the loop goes on
+                    except Exception as error:  # noqa: BLE001 - as with asyncio the loop continues
                         self._on_fault(error)
                 if event != IN:
                     ready.append((fd, _WRITE))

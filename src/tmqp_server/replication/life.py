@@ -250,7 +250,7 @@ class Life:
         self._kept_in_time(now)
 
     def fenced(self, reason: str) -> None:
-        """The store could not append, or cannot go on."""
+        """The store could not append, or cannot continue."""
         self._end(reason)
 
     def stop(self) -> None:
@@ -324,7 +324,7 @@ class Life:
         elif self._main.failures or not self._has_looked:
             self._ask(self._main, WatchLog(self.last, epoch, 0.0))
         elif leader is not None and leader.token == self._token:
-            # By an attempt that was not answered; the claim stood when the log was looked at.
+            # By an attempt that was not answered; the claim stood when the log was examined.
             self._claimed(leader, self._seen_at)
         elif leader is None:
             self.state = CLAIMING

@@ -9,7 +9,7 @@ it, keeps the log for this server.  It reports again from time to time while it 
 
 In the end the copy is *compared* with the log: only if the log has the entry behind the copy's last
 one is the copy of use.  It has not if the copy is that of a server that is itself behind, or if the
-log could not be held any longer; then the log is held anew, and another copy is fetched.
+log could not be held any longer; then the log is held again, and another copy is fetched.
 
 A program that ends on the way leaves nothing behind but its report, and begins from nothing.
 """

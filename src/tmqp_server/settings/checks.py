@@ -34,7 +34,7 @@ class ConfigError(Exception):
 def positive(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     """Validate a field of an attrs class: a number above 0.
 
-    :raises ConfigError: when it is none; so for the others here.
+    :raises ConfigError: when it is not one; so for the others here.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise ConfigError(f"{attribute.name} must be a positive number, got {value!r}")
@@ -53,7 +53,7 @@ def text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> N
 
 
 def known(table: Mapping[str, Any], names: Iterable[str], prefix: str) -> dict[str, Any]:
-    """The table, all of whose keys must be among *names*; *prefix* says where it stands."""
+    """The table, all of whose keys must be among *names*; *prefix* says where it is."""
     names = list(names)
     for key in table:
         if key not in names:

@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 @attrs.frozen
 class ClassSetting:
-    """A class in the configuration: where it stands, and what it is made with.
+    """A class in the configuration: where it is, and what it is made with.
 
     ``key`` is where the configuration names it, for messages.
     """

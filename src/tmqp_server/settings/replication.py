@@ -196,7 +196,7 @@ class ReplicationConfig:
         return f"{_servers_of(self.log)[1]}/{self.shard}"
 
     def told(self, listen: tuple[Address, ...]) -> Address:
-        """Where clients are told that this server is.
+        """The address of this server that clients get.
 
         :raises ConfigError: when it listens nowhere that can be told.
         """

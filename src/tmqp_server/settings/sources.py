@@ -2,7 +2,7 @@
 
 ``TMQP_SERVER_SECTION__KEY`` is the key ``key`` of the table ``section``; two underscores go one
 table deeper.  A value is written as in the file, or is a text.  A name that ends in ``_FILE`` names
-a file that holds the value, so that no secret stands in the environment.
+a file that holds the value, so that no secret is in the environment.
 """
 
 from __future__ import annotations

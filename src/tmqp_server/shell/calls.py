@@ -18,7 +18,7 @@ __all__ = ["GIVEN_UP", "MOST_EVENTS", "CallSettings", "Calls"]
 #: Events that may wait for one event handler.
 MOST_EVENTS: Final = 10_000
 _GATEWAY_TIMEOUT: Final = 504
-#: What became of a call that was not answered in time.
+#: What happened to a call that was not answered in time.
 GIVEN_UP: Final = "given_up"
 
 

@@ -61,7 +61,7 @@ __all__ = ["Connections"]
 
 #: The most chunks of a round before the output is written.
 _ROUND_CHUNKS: Final = 16
-#: How often a session that is being sent to is looked at, in seconds.
+#: How often a session that is being sent to is examined, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
 #: The reason for refusing clients that connect while the server stops.
 _DRAINING: Final = "the server drains"
@@ -562,7 +562,7 @@ class Connections(Judged):
         self._turn(now)
 
     def _watch(self, out: Outbound, now: float) -> None:
-        """Find when a session is to be looked at next."""
+        """Find when a session is to be examined next."""
         number = out.number
         due = out.due()
         if out.throttled and out.flow is not None:

@@ -47,8 +47,8 @@ FLUSHING: Final = 2
 LOST: Final = 3
 OVER: Final = 4
 
-#: What became of bytes that were given: sent or dropped; kept; kept, and now hold deliveries back;
-#: too many, cut it.
+#: What happened to bytes that were given: sent or dropped; kept; kept, and now hold deliveries
+#: back; too many, cut it.
 SENT: Final = 0
 KEPT: Final = 1
 BLOCK: Final = 2

@@ -1,4 +1,4 @@
-"""What becomes of bytes that wait for a peer when its connection ends."""
+"""What happens to bytes that wait for a peer when its connection ends."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class Saving:
         self._writing: Writing | None = None
         #: The number of messages of the last batch.
         self._last_count = 0
-        #: How many waited for the batch that is out, the last one, and the one before that.
+        #: How many waited for the batch that is out, the last one, and the previous one that.
         self._company = 0
         self._last_company = 0
         self._earlier_company = 0

@@ -13,7 +13,7 @@ END: Final = 2
 #: A bit beside them: there are effects to take.
 EFFECTS: Final = 4
 
-#: What became of bytes that were to be sent: :meth:`Connections.send`.
+#: What happened to bytes that were to be sent: :meth:`Connections.send`.
 SENT: Final = 0
 NOT_YET: Final = 1
 GONE: Final = 2

@@ -25,7 +25,7 @@ class Timers:
         self._due: dict[int, float] = {}
 
     def due(self, number: int) -> float:
-        """When a session is looked at next; infinity for never."""
+        """When a session is examined next; infinity for never."""
         return self._due.get(number, math.inf)
 
     def earliest(self) -> float:

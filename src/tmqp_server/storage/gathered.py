@@ -218,7 +218,7 @@ class SetAside(StagedBody):
         return self._size
 
     def body(self) -> bytes:
-        """Its message sets, one behind the other."""
+        """Its message sets, one after the other."""
         parts: list[bytes] = []
         for message_set in self._message_sets:
             door = message_set.door.encode()
@@ -244,7 +244,7 @@ def _highs_of(codec: dict[str, BodyCodec], segment: Segment) -> bytes:
 def _message_sets_of(body: bytes) -> list[MessageSet]:
     """The message sets of a body that was put aside.
 
-    :raises ValueError: when it is none.
+    :raises ValueError: when it is not one.
     """
     found: list[MessageSet] = []
     at = 0

@@ -402,7 +402,7 @@ class Journal(StoredForms):
             self._ticket(effect.ticket)
 
     def _commit(self, effect: CommitStored) -> None:
-        """All of a commit, and its mark: they stand in one batch, for this is one call."""
+        """All of a commit, and its mark: they are in one batch, for this is one call."""
         timestamp_us = self._unix_us(effect.at)
         for part in effect.parts:
             key = part.key
@@ -432,7 +432,7 @@ class Journal(StoredForms):
             self._replaced.append((erased.key, erased.sequence))
 
     def _seal(self, key: int) -> None:
-        """Let what was appended to a queue stand behind its portions, and before the next one."""
+        """Put the messages appended to a queue after its portions, and before the next one."""
         self._divide(key)
         appended = self._appended.pop(key, None)
         if appended:
@@ -453,7 +453,7 @@ class Journal(StoredForms):
         self._changes.append(SettleAll(effect.key, effect.last, priority, effect.first))
 
     def notes(self, notes: Iterable[tuple[int, int, int, int]]) -> None:
-        """Take down what became of messages: key, sequence, attempts and put-backs of each."""
+        """Take down what happened to messages: key, sequence, attempts and put-backs of each."""
         for key, sequence, attempts, put_backs in notes:
             self._divide(key)
             appended = self._appended.get(key, {}).get(sequence)

@@ -65,7 +65,7 @@ class UnansweredError(StoreError):
 
 
 class LifeOverError(StoreError):
-    """This server cannot go on: nobody may be answered any more, neither yes nor no."""
+    """This server cannot continue: nobody may be answered any more, neither yes nor no."""
 
 
 class Leader(Record):
@@ -98,7 +98,8 @@ class LogEntry(Record):
 class Member(Record):
     """A server of the group, as it reported itself.
 
-    ``applied`` is the last entry that it will not read again, ``reports`` rises with each report.
+    ``applied`` is the last entry that it will not read again, ``reports`` increases with each
+    report.
     """
 
     __slots__ = ("address", "applied", "node", "reports")
@@ -287,7 +288,7 @@ class Reported(Record):
 
 
 class Members(Record):
-    """All members, and the version of the list, which rises with every report.
+    """All members, and the version of the list, which increases with every report.
 
     ``is_full`` says that the log has little room left: it cannot wait for members that are behind.
     """

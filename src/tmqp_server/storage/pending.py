@@ -57,7 +57,7 @@ class GatheredWrites:
         """Take in a write.
 
         :param known: the last sequence that the database has of each queue, or -1 for a queue that
-            retains what is settled; all other queues are passed over.
+            retains what is settled; all other queues are skipped.
         """
         for key, runs in batch.runs.items():
             if runs and key in known:

@@ -75,7 +75,7 @@ class StoreFullError(StoreError):
 
 
 class UnknownDoorError(Exception):
-    """A message came in by a door that this server does not know; ``number`` is the door's."""
+    """A message came through a door that this server does not know; ``number`` is the door's."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"this server knows no door with the number {number}")
@@ -245,7 +245,7 @@ TopologyChange: TypeAlias = (
 
 
 class Note(Record):
-    """What became of a kept message without settling it; written when the server stops."""
+    """What happened to a kept message without settling it; written when the server stops."""
 
     __slots__ = ("key", "sequence", "attempts", "put_backs")
 
@@ -290,7 +290,7 @@ class Portion:
         raise NotImplementedError
 
     def runs(self) -> list[StoredRun]:
-        """The same as runs, in order; none where each message has to be looked at."""
+        """The same as runs, in order; none where each message has to be examined."""
         return []
 
 
@@ -317,12 +317,12 @@ class StoreBatch:
     order; then the ``settled`` sequences
     of each queue, in any order, are marked, and the ``notes`` taken down.  A message that is
     appended and settled in one batch need not be written at all, unless it is retained.  Sequences
-    and queues that are not known are passed over.
+    and queues that are not known are skipped.
 
     Before all that, the ``staged`` bodies are put aside, each under its number, for a portion of
     this batch or of a later one.  They need not survive the process, and do not: what is there when
     a store is opened is deleted.  A batch that only brings such is not synced.  When all else is
-    done, those in ``dropped`` are deleted; one that is not there is passed over.
+    done, those in ``dropped`` are deleted; one that is not there is skipped.
     """
 
     __slots__ = (
@@ -554,7 +554,7 @@ class Store(Protocol):
 
         :param form: ``AS_INDEXES``: give head and index of each block, and not the bodies behind
             them; then these do not count for ``max_bytes`` either.  ``AS_REFERENCES``: instead of a
-            block that stands in a database as it would be given, give a reference to it
+            block that is in a database as it would be given, give a reference to it
             (``tmqp.references``); only the reference counts for ``max_bytes``.  ``AS_COLUMNS`` and
             bits: give some columns of each block (``tmqp.block_columns``), which counts as a whole.
 

@@ -155,7 +155,7 @@ class ReplicatedWrites:
     def commit(self, batch: StoreBatch, entries: list[LogEntry]) -> None:
         """Keep the batch that was prepared last, whose entries are all in the log.
 
-        :raises StoreError: when that fails: this server cannot go on.
+        :raises StoreError: when that fails: this server cannot continue.
         """
         self._reader.wrote(entries[-1].number)
         self.now_us = self._prepared_us

@@ -221,7 +221,7 @@ class StoredRun:
 
 
 def find_run(runs: list[StoredRun], sequence: int) -> StoredRun | None:
-    """The run, of some in rising order, that has a message of this sequence."""
+    """The run, of some in increasing order, that has a message of this sequence."""
     low, high = 0, len(runs)
     while low < high:
         middle = (low + high) // 2

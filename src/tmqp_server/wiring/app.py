@@ -233,7 +233,7 @@ class Server:
     @property
     def sessions(self) -> int:
         """The current number of connections, and of sources of datagrams that have a session."""
-        # Not counted by the turn, which hears of a session only when its task runs.
+        # Not counted by the turn, which is notified of a session only when its task runs.
         return self._connected_now.count + self._udp.sessions
 
     async def begin(self) -> None:

@@ -28,7 +28,7 @@ class Audit:
         self.use(settings)
 
     def use(self, settings: AuditSettings) -> None:
-        """Audit like this from now on; the file is opened anew.
+        """Audit like this from now on; the file is opened again.
 
         :raises ConfigError: when it cannot be opened; then nothing changes.
         """

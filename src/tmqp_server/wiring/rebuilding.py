@@ -40,7 +40,7 @@ _FOLDER: Final = "rebuilt"
 #: What SQLite has beside a database.
 _OF_SQLITE: Final = (f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-shm")
 #: How long another server may take for an answer, in seconds; how often it is asked whether its
-#: copy is complete; and how often the log is told that it is still needed.
+#: copy is complete; and how often the need for the log is reported.
 _PATIENCE_S: Final = 30.0
 _LOOK_S: Final = 0.2
 _HOLD_S: Final = 5.0

@@ -44,7 +44,7 @@ __all__ = ["OVER", "GroupMember", "end_process", "join", "open_log"]
 
 logger = logging.getLogger("tmqp_server.replication")
 
-#: How often operators are told of a group in which nothing happens, in seconds.
+#: How often operators are notified of a group in which nothing happens, in seconds.
 _LOOK_S: Final = 1.0
 #: An append that takes longer counts as a failure of the storage while it waits, in seconds.
 _PATIENCE_S: Final = 1.0

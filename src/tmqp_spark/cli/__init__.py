@@ -1,6 +1,6 @@
 """The command ``tmqp-spark``: pipelines over what a broker keeps, for whoever runs them.
 
-``main`` is the console script.  Each command stands in a module of its own and does its work
+``main`` is the console script.  Each command is in a module of its own and does its work
 through :mod:`tmqp_spark.pipelines`; ``_run`` has what they share.
 """
 

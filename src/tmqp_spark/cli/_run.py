@@ -165,7 +165,7 @@ def reported(command: _C) -> _C:
 
 
 def absolute(place: str) -> str:
-    """A place as Spark shall see it: paths from the root, for the JVM may stand in another folder;
+    """A place as Spark shall see it: paths from the root, for the JVM may be in another folder;
     addresses such as ``s3a://bucket`` as they are."""
     return place if "://" in place else str(Path(place).absolute())
 
@@ -178,7 +178,7 @@ def connection_options(
 ) -> ConnectionOptions:
     """The connection that a command was told.
 
-    :param follow: the command goes on until it is told to end, and is as patient as a stream.
+    :param follow: the command continues until it is told to end, and is as patient as a stream.
     """
     given = {"url": address, **more}
     if token:

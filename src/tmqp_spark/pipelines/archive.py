@@ -1,9 +1,9 @@
-"""The archive: what a broker keeps of queues, as Parquet files by day, channel and queue.
+"""The archive: the kept messages of queues, as Parquet files by day, channel and queue.
 
-Two engines write it.  ``arrow``: Spark hands out ranges, each task writes files with Arrow and says
-which, and here they are put into their places (:mod:`tmqp_spark.pipelines.log` tells why every
-message is in them once).  That costs a fraction of what rows through the JVM cost.  ``spark``: a
-streaming query of Spark's own, for file systems that only Spark writes to.
+Two engines write it.  ``arrow``: Spark distributes ranges, each task writes files with Arrow and
+reports them, and this module moves them to their places (:mod:`tmqp_spark.pipelines.log` explains
+why every message is in them once).  That costs a fraction of rows through the JVM. ``spark``: a
+streaming query of Spark, for file systems to which only Spark can write.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def archive_with_arrow(
     every_s: float = 10.0,
     compression: str = "zstd",
 ) -> ArchiveSummary:
-    """Archive what is kept and not archived yet; with ``follow`` go on with what comes.
+    """Archive what is kept and not archived yet; with ``follow`` continue with what comes.
 
     :param folder: the archive, in a file system that the executors share; made if need be.
     :param source: which queues, where an archive that is new begins, and how much a batch takes.
     :param every_s: ``follow``: seconds between the beginnings of two batches at least.
-    :raises SparkError: when it cannot go on; what was committed stays.
+    :raises SparkError: when it cannot continue; what was committed stays.
     """
     check_stream(source)
     began = time.monotonic()

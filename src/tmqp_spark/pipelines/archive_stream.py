@@ -1,8 +1,8 @@
 """The archive that Spark itself writes: a streaming query from queues to Parquet.
 
-It goes to every file system that Spark knows.  That each message is in it once is Spark's doing:
-the checkpoint says what was read, and ``_spark_metadata`` which files count.  Spark reads only
-those; other programs may see the files of a batch that is being written, or that was not finished.
+It works with every file system of Spark.  Spark guarantees that each message is in it once: the
+checkpoint has what was read, and ``_spark_metadata`` has the valid files.  Spark reads only those;
+other programs may see the files of a batch that is being written, or that was not finished.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["archive_with_spark"]
 
 _LOOK_S: Final = 0.25
-#: The checkpoint stands in the archive, where readers pass it over.
+#: The checkpoint is in the archive, where readers pass it over.
 _CHECKPOINT: Final = "_tmqp/checkpoint"
 #: How files write times: Spark's old way has no statistics, and few others read it.
 _TIMES: Final = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
@@ -111,7 +111,7 @@ def _check_engine(spark: SparkSession, folder: str) -> None:
 
 
 def _watch(query: StreamingQuery, stop: Stop, reporter: Reporter, summary: ArchiveSummary) -> None:
-    """Until the query ends, or the end is asked for and no batch is under way."""
+    """Until the query ends, or the end is asked for and no batch is in progress."""
     told = -1
     while True:
         ended = query.awaitTermination(_LOOK_S)  # type: ignore[arg-type]  # fractions will do

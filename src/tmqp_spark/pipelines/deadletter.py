@@ -1,9 +1,8 @@
-"""The look at dead letters: whose they are, how long they lived, and the list for sending them
-back.
+"""Lists dead letters: their original queues, their ages, and a list for sending them back.
 
-A broker keeps no reason with a message that its consumers put back too often.  What there is: the
-queue that it was pushed to, who pushed it, how often it was delivered and put back, and when.  A
-producer that writes a kind or a tenant into a header can have them told apart by that.
+A broker stores no reason with a message that its consumers put back too often.  Available are the
+queue to which it was pushed, its producer, the numbers of deliveries and put-backs, and the times.
+A producer that writes a kind or a tenant into a header makes them distinguishable by that.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What an archive remembers: which batches are in it, and the step from staged to there.
+"""The log of an archive: which batches are in it, and the step from staged to archived.
 
 Theory of operation.  A batch is written into files under ``_tmqp/staging``, which readers of the
-archive pass over.  When all of them are safe, one small file, the batch's record, is put into
-``_tmqp/log`` by a rename: from then on the batch counts, and it says up to where the queues are
-archived.  Only after that the files are renamed to where they belong, and at last the staging
-folder is removed.  So an end at any moment leaves either no record, and the next run writes the
-batch anew (perhaps a longer one), or a record, and the next run does the renames that are missing.
-No message is in two files, and none is left out.
+archive skip.  When all of them are on disk, one small file, the batch's record, is put into
+``_tmqp/log`` by a rename: from then on the batch counts, and the record says up to where the queues
+are archived.  Only after that the files are renamed to their final places, and at last the staging
+folder is removed.  So a crash at any moment leaves either no record, and the next run writes the
+batch again (perhaps a longer one), or a record, and the next run does the missing renames.  No
+message is in two files, and none is left out.
 
-Everything is synced in that order, so this holds for a machine that stops as well.
+Everything is synced in that order, so this also holds if the machine stops.
 """
 
 from __future__ import annotations

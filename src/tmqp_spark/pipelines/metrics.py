@@ -1,8 +1,8 @@
-"""The measures of queues: rates, sizes and latencies over time, from messages that are kept.
+"""Metrics of queues: rates, sizes and latencies over time, from kept messages.
 
-What can be known is told.  When a message came to the broker is written with it, so arrivals are
-exact.  How long it took to come is known where the producer wrote when it sent it, into a header.
-How deep a queue is now, and how far its groups are behind, the broker is asked.
+The arrival time at the broker is stored with each message, so arrivals are exact.  The latency
+before that is known if the producer wrote the time of sending into a header.  The broker reports
+the current depth of a queue, and the lag of its groups.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The making of an archive's Parquet files: a task reads a range, and writes a file a day.
+"""Writes an archive's Parquet files: a task reads a range, and writes one file per day.
 
-No pyspark here: what a task needs is plain data, and what it says too.
+It does not need pyspark: the input and output of a task are plain data.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _COLOURS: Final = (
     "#000000",
     "#f0e442",
 )
-#: More lines than this cannot be told apart; the largest are drawn.
+#: More lines than this cannot be distinguished; the largest are drawn.
 _MOST_LINES: Final = len(_COLOURS)
 _TICKS: Final = 4
 

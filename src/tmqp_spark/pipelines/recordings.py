@@ -1,6 +1,6 @@
-"""The reading of Parquet files for a replay: which there are, in what order, and their rows.
+"""Finds Parquet files for a replay, in order, and reads their rows.
 
-No pyspark here: executors read spans of rows with Arrow.
+It does not need pyspark: executors read spans of rows with Arrow.
 """
 
 from __future__ import annotations

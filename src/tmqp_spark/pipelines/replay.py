@@ -1,12 +1,12 @@
-"""The replay: Parquet files back into queues, every row once, in their order.
+"""The replay: pushes Parquet files back into queues, every row once, in order.
 
-Theory of operation.  The files are divided into chunks of rows, and the chunks are numbered.  Each
-chunk is a transaction of the application that the replay is called by, its number the epoch
-(docs/protocol.md, "Transactions"): tasks stage the rows of their spans, and one commit makes all of
-the chunk visible, in order, together with the mark that this epoch is done.  Which rows a number
-stands for is written down before the first of them is sent, in the *plan*, and never changes; files
-that appear later get numbers of their own.  So the same command, run again after whatever
-happened, goes on behind the last chunk that the broker has.
+Theory of operation.  The files are divided into numbered chunks of rows.  Each chunk is a
+transaction of the replay's application, with its number as the epoch (docs/protocol.md,
+"Transactions"): tasks stage the rows of their spans, and one commit makes the whole chunk visible,
+in order, together with the mark that this epoch is done.  The *plan* records which rows belong to a
+number before the first of them is sent, and never changes; files that appear later get new numbers.
+So the same command, run again after any failure, continues after the last chunk that the broker
+has.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def replay(
     :param place: a folder of Parquet files, or one; shared with the executors.
     :param rate: messages a second at most; as fast as it goes if None.
     :param preserve_ids: messages keep the ids they had; else they get new ones.
-    :raises SparkError: when it cannot go on; run again it goes on where it was.
+    :raises SparkError: when it cannot continue; run again it continues where it was.
     """
     began = time.monotonic()
     files = [inspect_file(file, place) for file in find_files(place)]

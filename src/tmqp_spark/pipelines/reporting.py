@@ -1,4 +1,4 @@
-"""What a pipeline says while it works: a line for people, or a JSON object a line."""
+"""Reports the progress of a pipeline: human-readable lines, or one JSON object per line."""
 
 from __future__ import annotations
 

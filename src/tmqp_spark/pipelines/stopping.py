@@ -1,4 +1,4 @@
-"""The end that somebody asks for: SIGTERM and Ctrl-C let the work in hand be finished."""
+"""Stops a pipeline on request: on SIGTERM and Ctrl-C, the work in flight is finished."""
 
 from __future__ import annotations
 

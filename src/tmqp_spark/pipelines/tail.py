@@ -1,4 +1,4 @@
-"""The tail of queues: messages as they come, without Spark."""
+"""The tail of queues: prints messages as they arrive, without Spark."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tail(
     """The messages of queues, by column name, in order within each queue.
 
     :param last: begin with about so many of each queue that are there (sequences have gaps).
-    :param follow: go on with what comes, until the end is asked for.
+    :param follow: continue with what comes, until the end is asked for.
     :raises SparkError: as the source does.
     """
     check_stream(source)
@@ -98,7 +98,7 @@ def to_text(row: dict[str, Any]) -> str:
 
 
 def to_json(row: dict[str, Any]) -> str:
-    """A JSON object; a payload that is no text stands in ``base64``."""
+    """A JSON object; a payload that is no text is in ``base64``."""
     data = {**row, "timestamp": row["timestamp"].isoformat()}
     headers = row["headers"]
     data["headers"] = headers and [[pair["key"], pair["value"]] for pair in headers]

@@ -1,4 +1,4 @@
-"""What several wire formats have in common."""
+"""Shared code of several wire formats."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What is kept of a message whose protocol gives it a body and a place, and nothing else.
+"""The stored form of a message whose protocol gives it only a body and a place.
 
-It is a head, then the body as it was sent.  The head is the version of the form, the sizes of the
-id, the source and the place in two bytes each, and these three.  The body reaches to the end.
+It is a head, followed by the body as it was sent.  The head has the version of the form, the sizes
+of the id, the source and the place in two bytes each, and these three.  The body extends to the
+end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""goMS: JSON objects over TCP, one a line, in both dialects and for both roles.
+"""goMS: JSON objects over TCP, one per line, in both dialects and for both roles.
 
 A server uses :class:`ObjectDecoder` and the answers of ``codec``; a client :class:`ObjectDecoder`
 with ``plain`` set, and the requests of ``codec``.

@@ -1,15 +1,15 @@
 """The messages of goMS (go-messaging-service), both roles.
 
 Every message is a JSON object.  A line is one, but an object may also be written over several
-lines, as the document shows it.  There are two dialects, told apart by the key that names the kind
-of a message: ``type`` (the document, and programs of its time) and ``messagetype`` (from 2017-06
-on, which the published clients speak).  They differ in names and in what a delivery has.
+lines, as the document shows it.  There are two dialects, distinguished by the key that names the
+kind of a message: ``type`` (the document, and programs of its time) and ``messagetype`` (from
+2017-06 on, which the published clients speak).  They differ in names and in what a delivery has.
 
-What is not an object, or says nothing known, is ignored, as by the original.
+Input that is not an object, or has no known meaning, is ignored, as by the original.
 
-Who sends many messages writes most of them alike but for their data.  So a decoder remembers what
-stood before and behind the data of the last one: where that comes again, only the data are read,
-which is half of the work.
+A client that sends many messages writes most of them alike except for their data.  So a decoder
+remembers the bytes before and after the data of the last one: if they occur again, only the data
+are read, which is half of the work.
 """
 
 from __future__ import annotations
@@ -297,8 +297,8 @@ class _Alike:
         return Send(self._dialect, self._topics, data)
 
     def note(self, line: bytes, event: Send) -> None:
-        """A message was read in the long way: the next ones may be like it, if it is like the one
-        before."""
+        """A message was read in the long way: the next ones may be like it, if it is like the
+        previous one."""
         begun = _DATA.search(line)
         if begun is None or len(line) > _LONGEST_ALIKE:
             return

@@ -1,6 +1,6 @@
-"""How nsqd asks an auth server by HTTP who a client is (N49 to N52): requests and answers.
+"""Requests of nsqd to an auth server over HTTP, and their answers (N49 to N52).
 
-An answer holds for some time.  Its patterns are searched in names, not anchored.  They are those of
+An answer is valid for some time.  Its patterns are searched in names, not anchored.  They come from
 the auth server, which is trusted: a pattern may take long.
 """
 

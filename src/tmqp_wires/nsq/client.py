@@ -1,4 +1,4 @@
-"""A client's connection: identification, layers, AUTH and heartbeats; the rest is the caller's.
+"""A client's connection: identification, layers, AUTH and heartbeats; the caller does the rest.
 
 ::
 
@@ -7,10 +7,10 @@
     for event in connection.receive(data):
         ...
 
-The connection asks for features in its IDENTIFY and puts the layers on that the server grants: TLS
-is the caller's (``wants_tls``, then :meth:`ClientConnection.secured`), compression that of the
-layers passed in.  ``ready`` is set when all of this is over, and what was written meanwhile, with
-:meth:`ClientConnection.send`, goes out.  Heartbeats are answered.
+The connection requests features in its IDENTIFY and applies the layers that the server grants: the
+caller provides TLS (``wants_tls``, then :meth:`ClientConnection.secured`), and passes in the layers
+for compression.  ``ready`` is set when all of this is done; then the messages that were queued
+meanwhile with :meth:`ClientConnection.send` are sent.  Heartbeats are answered automatically.
 """
 
 from __future__ import annotations

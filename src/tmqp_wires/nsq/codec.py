@@ -1,10 +1,10 @@
-"""The decoder of a server: what clients of the TCP protocol V2 send, and what is wrong with it.
+"""The decoder of a server: decodes and checks the commands of clients of the TCP protocol V2.
 
-Theory of operation.  ``CommandDecoder`` takes bytes, cut in any way, and returns what they say.  It
-knows the state of the connection as far as the commands tell it (subscribed, closing, identified),
-so it also finds what is not allowed now; the first error is the last event.  Sizes are checked in
-the heads of bodies, before anything of a body is kept.  What is missing at the end of a chunk is
-known in bytes, so the parts of a large body are joined once.
+Theory of operation.  ``CommandDecoder`` gets bytes, divided in any way, and returns events.  It
+knows the state of the connection as far as commands determine it (subscribed, closing, identified),
+so it also detects commands that are not allowed in this state; the first error is the last event.
+Sizes are checked in the heads of bodies, before anything of a body is buffered.  The number of
+missing bytes at the end of a chunk is known, so the parts of a large body are joined once.
 
 An IDENTIFY that leads to TLS or compression pauses the decoder, because what follows is in another
 form; bytes that came before the answer are refused, where the original loses them (N42).
@@ -55,7 +55,7 @@ _ANSWERS: Final = frozenset((b"FIN", b"REQ", b"TOUCH"))
 
 
 def _number(text: bytes) -> int:
-    """A decimal number without a sign, the empty one being 0 (N11); -1 when it is none."""
+    """A decimal number without a sign, the empty one being 0 (N11); -1 when it is not one."""
     if not text:
         return 0
     if len(text) > _MAX_DIGITS or not text.isdigit():
@@ -104,7 +104,7 @@ class CommandDecoder:
 
     def __init__(self, terms: ServerTerms) -> None:
         self._terms = terms
-        # What is looked at for each command is taken from the terms once.
+        # What is examined for each command is taken from the terms once.
         self._line_bytes: int = terms.max_line_bytes
         self._message_bytes: int = terms.max_msg_size
         self._asks_auth: bool = terms.auth_required

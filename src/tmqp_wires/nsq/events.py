@@ -1,7 +1,7 @@
-"""What the decoders find: commands of clients, frames of servers, and what is wrong with either.
+"""The events of the decoders: commands of clients, frames of servers, and errors in either.
 
-Names, message ids and bodies are bytes as they came.  Times are milliseconds unless the name says
-otherwise.
+Names, message ids and bodies are bytes as they arrived.  Times are milliseconds unless the name
+says otherwise.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Event:
 class Violation(Event):
     """The peer has broken the protocol: send ``answer``, if there is one, and close.
 
-    ``text`` is the error as it stands in the answer; without an answer it is for the log.
+    ``text`` is the error as it is in the answer; without an answer it is for the log.
     """
 
     __slots__ = ("answer", "text")
@@ -212,7 +212,7 @@ class Close(Event):
 
 @final
 class Nop(Event):
-    """NOP (N91): a sign of life."""
+    """NOP (N91): a heartbeat."""
 
     __slots__ = ()
 
@@ -235,7 +235,7 @@ class ResponseReceived(Event):
 
 @final
 class Heartbeat(Event):
-    """The server wants a sign of life (N96): answer with NOP, or with any command."""
+    """The server wants a heartbeat (N96): answer with NOP, or with any command."""
 
     __slots__ = ()
 

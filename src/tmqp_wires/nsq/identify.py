@@ -1,6 +1,6 @@
-"""IDENTIFY: what a client asks for, what a server offers, and what both agree on (N24 to N38).
+"""IDENTIFY: negotiates the features of a connection (N24 to N38).
 
-``negotiate`` reads the JSON of a client and returns what it gets, or the error that the server
+``negotiate`` reads a client's JSON and returns the agreed features, or the error that the server
 answers.  Times are milliseconds.
 """
 
@@ -195,7 +195,7 @@ def _answer(found: Negotiated, terms: ServerTerms) -> bytes:
 
 def _read(body: bytes) -> dict[str, Any]:
     """The fields that a server reads, as Go's decoder takes them: keys in any case, the last one
-    counts, null is no value, unknown keys are passed over (N26)."""
+    counts, null is no value, unknown keys are skipped (N26)."""
     found: dict[str, Any] = dict.fromkeys(_TEXTS, "")
     found |= dict.fromkeys(_FLAGS, False)
     found |= dict.fromkeys(_NUMBERS, 0)

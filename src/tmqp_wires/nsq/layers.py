@@ -1,12 +1,12 @@
 """Compression of a connection: snappy's framing format and raw deflate (N40, N41).
 
-A layer turns what is received into what was meant, and what is to be sent into what is sent; each
-write is complete in itself, in one piece (N43).  Whoever makes one passes the compressor in:
-``zlib`` for deflate, any snappy library and a CRC-32C for snappy.  ``None`` for snappy's compressor
-sends everything as it is, which the format allows.
+A layer decodes received bytes and encodes bytes to send; each write is complete in itself, in one
+piece (N43).  The caller passes the compressor in: ``zlib`` for deflate, any snappy library and a
+CRC-32C for snappy.  ``None`` as snappy's compressor sends everything uncompressed, which the format
+allows.
 
-A peer must not make much of little: what is inflated is at most a hundred times what was received,
-and ``SLACK_BYTES``, which a single message of zeros may need.
+A peer must not expand a few bytes without limit: inflated data are at most a hundred times the
+received bytes, plus ``SLACK_BYTES``, which a single message of zeros may need.
 """
 
 from __future__ import annotations

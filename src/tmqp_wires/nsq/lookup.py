@@ -1,6 +1,7 @@
-"""The TCP protocol of nsqlookupd, by which nsqd tells what it has: both roles (N136 to N142).
+"""The TCP protocol of nsqlookupd, with which nsqd registers its topics and channels: both roles
+(N136 to N142).
 
-A connection begins with ``MAGIC``; commands are lines, answers a size and data, without a type.
+A connection begins with ``MAGIC``; commands are lines, answers are a size and data, without a type.
 ``LookupDecoder`` is the server's: it returns events, the first error last.  ``AnswerDecoder`` is
 the client's.
 """

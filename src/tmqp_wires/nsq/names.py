@@ -1,4 +1,4 @@
-"""Names of topics and channels (N17), and how error texts write what is no such name."""
+"""Names of topics and channels (N17), and their form in error texts if they are invalid."""
 
 from __future__ import annotations
 

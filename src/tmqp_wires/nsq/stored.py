@@ -1,7 +1,7 @@
-"""What is kept on disk of a message of NSQ: a head, then the body as it was published.
+"""The stored form of a message of NSQ: a head, followed by the body as it was published.
 
 The head begins with the version of the form; then come the sizes of the topic and of the source in
-one byte each, the time of publication, the id, the topic and the source.  The body reaches to the
+one byte each, the time of publication, the id, the topic and the source.  The body extends to the
 end.
 """
 

@@ -1,6 +1,6 @@
-"""How both sides write: the frames of a server and the commands of a client.
+"""Encodes the frames of a server and the commands of a client.
 
-Nothing is checked here: names, ids and sizes are the caller's to keep (``names``, N17 to N19).
+Nothing is checked here: the caller must pass valid names, ids and sizes (``names``, N17 to N19).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FRAME_ERROR: Final = 1
 FRAME_MESSAGE: Final = 2
 #: Bytes of a message frame before the body: size, type, timestamp, attempts, id.
 MESSAGE_HEAD_BYTES: Final = 34
-#: Where its time, in 8 bytes, and its id stand in it.
+#: Where its time, in 8 bytes, and its id are in it.
 MESSAGE_TIME_AT: Final = 8
 MESSAGE_ID_AT: Final = 18
 _MAX_ATTEMPTS: Final = 65_535

@@ -57,10 +57,10 @@ __all__ = [
     "TransactionInfo",
 ]
 
-#: What becomes of a destination.
+#: What happens to a destination.
 ADD: Final = 0
 REMOVE: Final = 1
-#: What becomes of a transaction.
+#: What happens to a transaction.
 BEGIN: Final = 0
 PREPARE: Final = 1
 COMMIT: Final = 2
@@ -305,7 +305,7 @@ class ProducerInfo(Command):
 
 @final
 class TransactionInfo(Command):
-    """What becomes of a transaction: ``operation`` is one of ``BEGIN`` and so on."""
+    """What happens to a transaction: ``operation`` is one of ``BEGIN`` and so on."""
 
     __slots__ = ("connection", "operation", "transaction")
 
@@ -423,7 +423,7 @@ class ConnectionError_(Command):  # noqa: N801 - ConnectionError is Python's
 
 @final
 class ConsumerControl(Command):
-    """How a consumer goes on."""
+    """How a consumer continues."""
 
     __slots__ = ("close", "consumer", "destination", "flush", "prefetch", "start", "stop")
 
@@ -456,7 +456,7 @@ class ConsumerControl(Command):
 
 @final
 class ConnectionControl(Command):
-    """How a connection goes on, and where else it could."""
+    """How a connection continues, and where else it could."""
 
     __slots__ = (
         "close",

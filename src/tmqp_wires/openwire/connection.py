@@ -1,12 +1,12 @@
 """Connections of OpenWire, in both roles: versions are agreed, frames are read and written.
 
-Bytes go in by ``receive`` and give events; ``send`` queues a command for ``data_to_send``, and
-``on_deadline`` is called when ``next_deadline`` says so.  No clock is read: the time comes with
+``receive`` gets bytes and returns events; ``send`` queues a command for ``data_to_send``, and the
+caller calls ``on_deadline`` at ``next_deadline``.  No clock is read: the time is an argument of
 each call, in seconds.
 
-A frame is its size in four bytes and a command.  The first one of each side is WireFormatInfo.  A
-side that has nothing to say sends KeepAliveInfo after a third of the agreed silence; the other side
-is taken for gone when nothing was heard for the whole of it and a half more.
+A frame is its size in four bytes and a command.  The first one of each side is WireFormatInfo.  An
+idle side sends KeepAliveInfo after a third of the agreed time; the other side counts as
+disconnected if nothing was received for one and a half times this time.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class _Connection:
         return None if due == _NEVER else due
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Send a sign of life, or give the peer up."""
+        """Send a heartbeat, or give the peer up."""
         if now >= self._beat_due:
             if not self._spoke:
                 self.send(KeepAliveInfo())

@@ -58,7 +58,7 @@ MAP: Final = 11
 LIST: Final = 12
 BIG_STRING: Final = 13
 
-#: So deep may things stand in one another.
+#: The deepest nesting.
 MAX_DEPTH: Final = 16
 _MOST_SHORT: Final = 0xFFFF
 #: From here on a first byte stands for a negative number.
@@ -91,7 +91,7 @@ class WireError(ValueError):
 def decode_text(data: bytes) -> str:
     """A text of modified UTF-8; half a surrogate pair becomes U+FFFD.
 
-    :raises WireError: when it is none.
+    :raises WireError: when it is not one.
     """
     if data.isascii():
         return data.decode("ascii")
@@ -137,7 +137,7 @@ def encode_bytes(data: bytes | None) -> bytes:
 
 @final
 class Reader:
-    """Reads one after another what stands in some bytes.
+    """Reads one after another what is in some bytes.
 
     Attributes: ``at``, where it is; ``version``, that of the wire format; ``depth``, how deep in
     nested things it is.  Each method raises ``WireError`` where the bytes end too early.
@@ -233,7 +233,7 @@ class Reader:
             self.take(self.short())
 
     def enter(self) -> None:
-        """Go into something that stands in something; each is left by lowering ``depth``."""
+        """Go into something that is in something; each is left by lowering ``depth``."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise WireError(f"values are nested more than {MAX_DEPTH} deep")
@@ -245,7 +245,7 @@ class Reader:
 def read_map(data: bytes | None) -> list[Entry]:
     """A primitive map, such as the properties of a message; the last of equal names counts.
 
-    :raises WireError: when it is none.
+    :raises WireError: when it is not one.
     """
     if data is None:
         return []
@@ -268,7 +268,7 @@ def _entries(reader: Reader) -> list[Entry]:
 def read_list(reader: Reader) -> list[Primitive]:
     """A primitive list.
 
-    :raises WireError: when it is none.
+    :raises WireError: when it is not one.
     """
     count = reader.integer()
     if count > reader.left():

@@ -259,7 +259,7 @@ def dispatch_frame(
 
 
 def older_dispatch_frame(head: bytes, message: Message, redeliveries: int, version: int) -> bytes:
-    """A MessageDispatch with a message that is written anew, for versions before 10.
+    """A MessageDispatch with a message that is written again, for versions before 10.
 
     :param head: as for ``dispatch_frame``.
     """
@@ -300,7 +300,7 @@ class MessageDispatch(Command):
 
 @final
 class MessageAck(Command):
-    """What becomes of dispatches: ``kind`` is one of ``ACK_...``, about those from ``first`` to
+    """What happens to dispatches: ``kind`` is one of ``ACK_...``, about those from ``first`` to
     ``last`` in the order of dispatch, ``count`` of them."""
 
     __slots__ = (

@@ -94,7 +94,7 @@ class WireFormat:
     def read(cls, data: bytes) -> WireFormat:
         """That of a frame without its size.
 
-        :raises WireError: when it is none.
+        :raises WireError: when it is not one.
         """
         reader = Reader(data, 0)
         if reader.byte() != WIRE_FORMAT or reader.take(len(MAGIC)) != MAGIC:

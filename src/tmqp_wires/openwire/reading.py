@@ -73,7 +73,7 @@ def read_command(data: bytes, version: int) -> Command:
     """The command of a frame.
 
     :param data: the frame without its size.
-    :raises WireError: when it is none that this side knows.
+    :raises WireError: when it is not one that this side knows.
     """
     reader = Reader(data, version)
     command = _command(reader)

@@ -1,4 +1,4 @@
-"""What a client of Simple MQ has said, one class for each kind of line."""
+"""The events of a client of Simple MQ, one class for each kind of line."""
 
 from __future__ import annotations
 

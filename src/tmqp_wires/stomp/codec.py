@@ -1,11 +1,11 @@
-"""Bytes of a STOMP peer into frames.
+"""Decodes the bytes of a STOMP peer into frames.
 
-A frame is whole or it is not there: however TCP cuts the stream, the same frames come of it.  Line
-feeds between frames are heart-beats.  A line ends in a line feed, and a carriage return before it
-is part of that, in every version.  A body reaches as far as ``content-length`` says, and
-without it to the first NUL.
+A frame is decoded only as a whole: however TCP divides the stream, the frames are the same.  Line
+feeds between frames are heart-beats.  A line ends with a line feed, and a carriage return before it
+is part of that, in every version.  A body extends as far as ``content-length`` says, and without it
+to the first NUL.
 
-What is kept of a frame that is not whole is bounded by :class:`FrameLimits`.
+:class:`FrameLimits` limits the buffered bytes of an incomplete frame.
 """
 
 from __future__ import annotations

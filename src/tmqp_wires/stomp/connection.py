@@ -1,13 +1,13 @@
 """Connections of STOMP: versions and heart-beats are agreed, frames are read and written.
 
-Both sides have the manner of the other wires: bytes go in by ``receive`` and give events,
-``send_`` methods queue bytes for ``data_to_send``, and ``on_deadline`` is called when
-``next_deadline`` says so.  No clock is read: the time comes with each call, in seconds.
+Both sides have the interface of the other wires: ``receive`` gets bytes and returns events,
+``send_`` methods queue bytes for ``data_to_send``, and the caller calls ``on_deadline`` at
+``next_deadline``.  No clock is read: the time is an argument of each call, in seconds.
 
 Heart-beats.  Each side says how often it can send something and how often it wants something, in
-milliseconds; of both wishes for one direction the longer time holds, and 0 means never.  This side
-sends an empty line after half of its time, so that the whole of it never passes; the other side is
-given twice its time before it is taken for gone.
+milliseconds; for each direction the longer of the two times applies, and 0 means never.  This side
+sends an empty line after half of its time, so that the whole time never passes; the other side has
+twice its time before it counts as disconnected.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HeartBeat:
     def read(cls, text: str) -> HeartBeat:
         """That of a header.
 
-        :raises ValueError: when it is none.
+        :raises ValueError: when it is not one.
         """
         parts = [part.strip() for part in text.split(",")]
         for part in parts:

@@ -1,6 +1,6 @@
-"""A client's side of Throttr: requests out, replies and pushes in.
+"""A client's side of Throttr: sends requests, receives replies and pushes.
 
-Replies carry no word about their request: the connection remembers what it has asked, in order.
+Replies do not name their request: the connection remembers its requests, in order.
 """
 
 from __future__ import annotations

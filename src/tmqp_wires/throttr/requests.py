@@ -1,7 +1,7 @@
 """Requests of Throttr, for both roles: read by a server, written by a client.
 
-A request's length follows from its first bytes.  What cannot be a request, or is too long, is an
-event, and nothing behind it is read: there is no telling where the next one would begin.
+A request's length follows from its first bytes.  An invalid or too long request is an event, and
+nothing after it is read, because it is unknown where the next one would begin.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class RequestDecoder:
         #: So many bytes the request that is not whole has, as far as that is known.
         self._wanted = 0
         self._is_over = False
-        # What was found last: how long a request is, or why it is none.
+        # What was found last: how long a request is, or why it is not one.
         self._fault = ""
 
     @property
@@ -179,8 +179,8 @@ class RequestDecoder:
         self._wanted = 0
 
     def _size_of(self, data: bytes, at: int, end: int) -> int:
-        """How many bytes the request has that begins here, as far as that is known; -1 if it is
-        none."""
+        """How many bytes the request has that begins here, as far as that is known; -1 if it
+        is not one."""
         code = data[at]
         width = self._value_bytes
         if code in _KEYED:

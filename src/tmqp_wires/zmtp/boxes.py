@@ -1,6 +1,6 @@
 """The boxes of CURVE in which frames travel once two sides know each other, and what makes boxes.
 
-A MESSAGE is its name behind the name's length, a number of eight bytes that rises with each of
+A MESSAGE is its name behind the name's length, a number of eight bytes that increases with each of
 them, and a box: a byte of flags and what the frame would hold in the clear.  Commands travel so,
 too.  libzmq sends a MESSAGE as a frame of a message, and reads no other; the RFC calls it a
 command.  Both are read.
@@ -94,7 +94,7 @@ class CurveTraffic:
     def opened(self, body: bytes) -> bytes:
         """The frame that a MESSAGE carries, as it would have come in the clear.
 
-        :raises ValueError: when it is none, is none of the peer's, or does not follow those that
+        :raises ValueError: when it is not one, is none of the peer's, or does not follow those that
             have come.
         """
         if not body.startswith(_NAME):

@@ -448,7 +448,7 @@ class ZmtpConnection:
         if self._has_said_itself:
             self.send_frames(pong)
         else:
-            self._pong = pong  # one answers those before as well: a PING asks for a sign of life
+            self._pong = pong  # one answers those before as well: a PING asks for a heartbeat
 
     def _meet(
         self, socket_type: str, identity: bytes, found: dict[str, bytes], events: list[Event]

@@ -43,7 +43,7 @@ class Mechanism:
     Attributes: ``metadata``, the peer's, once it has said them; ``user`` and ``password``, those
     that a client of PLAIN has shown, and ``public_key``, which the peer of CURVE has proven to be
     its own; ``traffic``, what seals everything behind the handshake, None where nothing is sealed;
-    ``keeps_s``, for how many seconds the handshake can go on from here.
+    ``keeps_s``, for how many seconds the handshake can continue from here.
     """
 
     def __init__(self) -> None:

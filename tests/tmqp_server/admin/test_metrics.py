@@ -399,7 +399,7 @@ def test_a_large_page_is_compressed_for_who_takes_that(
 
 
 def test_a_long_page_is_made_in_portions() -> None:
-    """Ten thousand queues were walked in one go, and nobody was served meanwhile."""
+    """Ten thousand queues were walked together, and nobody was served meanwhile."""
     stage = Stage()
     producer = stage.connect("p")
     for number in range(1_200):

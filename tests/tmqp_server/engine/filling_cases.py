@@ -520,7 +520,7 @@ CASES: Final[dict[str, Case]] = {
     ),
     "OpenTransaction": ((), lambda n: OpenTransaction(ME, "r", name(n), n)),
     "PushTransaction": (
-        # One that is refused lets go of what its transaction holds: that is a small part.
+        # One that is refused releases what its transaction holds: that is a small part.
         (*_OPEN, *[OpenTransaction(ME, "r", "app", 1) for _ in range(31)]),
         lambda n: PushTransaction(ME, "r", "app", 1 + n % 32, [message_set(n)]),
     ),

@@ -1,4 +1,4 @@
-"""Runs through feeds: taken in one go they leave what as many pushes leave."""
+"""Runs through feeds: taken together they leave what as many pushes leave."""
 
 from __future__ import annotations
 

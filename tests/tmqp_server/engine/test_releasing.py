@@ -118,7 +118,7 @@ def test_a_first_sending_was_counted_as_the_second_of_its_step() -> None:
         Release(number, None, "m1", "ch", 1, PUT_BACK_START),
     ]
     at, effects = world.broker.steps(commands, 0, world.now, 1 << 20)
-    assert at == len(commands), "they are carried out in one go"
+    assert at == len(commands), "they are carried out together"
     sent = [each for each in effects if isinstance(each, Deliver)]
     assert [(each.attempt, each.redelivered) for each in sent] == [(1, False), (2, True)]
     assert sent[0].message.attempts == 2

@@ -159,7 +159,7 @@ def test_a_session_whose_client_id_is_taken_over_is_closed() -> None:
     assert hub.close_reason(1) == "another client took over the client id"
     assert list(touched(hub)) == [1, 2]
     assert hub.broker.statistics().sessions == 1
-    # What followed from the closing was worked off: a Disconnect for a session already gone.
+    # What followed from the closing was processed: a Disconnect for a session already gone.
     assert hub.broker.statistics().stray_commands == 1
 
 

@@ -42,7 +42,7 @@ def test_what_is_queued_meanwhile_is_for_a_writer_and_nothing_is_read() -> None:
     stage._follow(1, step)
     stage.go_on()
     assert (stage.resumed, step & ~EFFECTS) in (([1], WAIT), ([], READ))
-    assert session.words() == ["Reply"], "what the session wants then is worked off"
+    assert session.words() == ["Reply"], "what the session wants then is processed"
     assert stage.hear(1, "list") == READ
     stage.read(1_000)
     assert bytes(stage.wires[1].sent).startswith(b"line:m1\n")

@@ -58,7 +58,7 @@ class Cost:
 class Workload:
     """One comparison; ``copies`` 0 stands for "as many as there are consumers".
 
-    ``window``: messages under way at most; with ``each``, of each producer.  ``group``: those of
+    ``window``: messages in progress at most; with ``each``, of each producer.  ``group``: those of
     one group are plotted together.
     """
 

@@ -1,7 +1,7 @@
 """The load generator: it moves messages through a broker and counts what came of them.
 
 Theory of operation.  One thread drives all connections, without blocking.  Producers are topped up
-so that never more than a *window* of messages is under way: sent, and not yet both delivered as
+so that never more than a *window* of messages is in progress: sent, and not yet both delivered as
 often as they should be and, where the producer asks for it, confirmed.  So nothing piles up in the
 broker, no broker needs to drop anything, and the producer goes as fast as the slowest part.
 
@@ -66,8 +66,8 @@ class Consumer(Protocol):
 class Shape:
     """How the load looks.
 
-    ``copies``: how often each message is delivered.  ``window``: messages under way at most, of all
-    producers or, with ``each``, of each of them.
+    ``copies``: how often each message is delivered.  ``window``: messages in progress at most, of
+    all producers or, with ``each``, of each of them.
     """
 
     copies: int
@@ -295,7 +295,7 @@ class _Load:
                 )
 
     def drain(self) -> None:
-        """Wait for what is under way."""
+        """Wait for what is in progress."""
         deadline = time.perf_counter() + _STALL_S
         while self.completed < self.sent:
             self.turn_once(0.2)

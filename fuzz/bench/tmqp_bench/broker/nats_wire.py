@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _SUBJECT: Final = b"bench"
-#: How the acknowledges of JetStream begin that come to a publisher.
+#: How the acknowledgements of JetStream begin that come to a publisher.
 _ACKS: Final = b"MSG _INBOX.acks."
 _NUMBERS: Final = itertools.count()
 _CONNECT: Final = b'CONNECT {"verbose":false,"pedantic":false,"headers":true}\r\nPING\r\n'
@@ -120,7 +120,7 @@ def _await_acks(sock: socket.socket) -> bytes:
 
 
 class Publisher:
-    """Publishes; with ``confirms`` each message asks JetStream for its acknowledge."""
+    """Publishes; with ``confirms`` each message asks JetStream for its acknowledgement."""
 
     def __init__(
         self, port: int, payload_bytes: int, *, confirms: bool, subject: bytes = _SUBJECT

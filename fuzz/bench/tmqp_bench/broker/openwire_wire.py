@@ -98,7 +98,7 @@ class _Connection:
 
 
 class _Frames:
-    """Frames of one type in a stream; others are passed over."""
+    """Frames of one type in a stream; others are skipped."""
 
     def __init__(self, type: int) -> None:
         self._type = type

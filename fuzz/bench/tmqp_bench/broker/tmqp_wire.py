@@ -269,7 +269,7 @@ class Taker:
 
 
 class CreditedTaker(Taker):
-    """The same for one that is sent no more than it has granted; half of that is granted anew as
+    """The same for one that is sent no more than it has granted; half of that is granted again as
     soon as it is taken.
 
     :param credit: how many messages may be sent at a time.

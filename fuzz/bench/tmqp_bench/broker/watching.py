@@ -1,7 +1,7 @@
 """Watches a server as operators do, while it is measured: takes its metrics once a second, and
 follows what the console shows.
 
-Run as a module with the port of an admin door it goes on until it is ended.
+Run as a module with the port of an admin door it continues until it is ended.
 """
 
 from __future__ import annotations

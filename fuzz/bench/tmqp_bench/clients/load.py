@@ -46,7 +46,7 @@ Connect = Callable[[int, str, int, Callable[[bytes], None]], Any]
 
 @dataclass(frozen=True)
 class Shape:
-    """One load: its kind, how many messages are under way at most, and for how long."""
+    """One load: its kind, how many messages are in progress at most, and for how long."""
 
     kind: str
     window: int

@@ -39,7 +39,7 @@ _TRIES: Final = 3
 
 @dataclass(frozen=True)
 class Load:
-    """``kind`` as in :data:`tmqp_bench.clients.load.KINDS`; ``window`` messages under way."""
+    """``kind`` as in :data:`tmqp_bench.clients.load.KINDS`; ``window`` messages in progress."""
 
     name: str
     title: str

@@ -23,7 +23,7 @@ _MOST_S: Final = 5.0
 
 
 class _Link:
-    """A connection with confirms, made anew at the next node when it fails."""
+    """A connection with confirms, made again at the next node when it fails."""
 
     def __init__(self, ports: list[int]) -> None:
         self._ports = ports

@@ -47,7 +47,7 @@ def run_cases(
     """Measure some cases, one after the other.
 
     :param names: of :data:`CASES`.
-    :param wanted: whether to go on; asked between two cases.
+    :param wanted: whether to continue; asked between two cases.
     :param done: is told each case's record.
     """
     stage.warn_of_missing_clock()

@@ -4,7 +4,7 @@ Theory of operation.  Linux tells in ``/proc/PID/stat`` what a process has used,
 its children had used that have ended.  Spark's Python workers are children of the JVM (and of the
 daemon that it starts), so the JVM's tree without the JVM itself is Python's part, with planning;
 the JVM's own has that of programs which it runs to manage files.  When a daemon ends before its
-children, what they used is lost: such a look is told apart (``lost``), and what was done is done
+children, what they used is lost: such a look is distinguished (``lost``), and what was done is done
 again.
 
 The clock ticks a hundred times a second: what is measured should take longer than a few ticks.

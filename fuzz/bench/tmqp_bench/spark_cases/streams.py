@@ -34,7 +34,7 @@ def triggers(stage: Stage, record: Record) -> None:
     stage.push("triggers", 1, 100, needed)
     ours = (
         stage.spark.readStream.format("tmqp")
-        # Each round has a checkpoint of its own, and goes on where the group is.
+        # Each round has a checkpoint of its own, and continues where the group is.
         .options(url=stage.broker.url, subscribe="triggers/1", startingOffsets="committed")
         .options(group=_GROUP, maxOffsetsPerTrigger=_ROWS)
         .load()

@@ -21,8 +21,8 @@ _PAYLOAD: Final = 100
 def row_writer(stage: Stage, record: Record) -> None:
     """The sink, with payloads alone, beside a writer that is handed Rows.
 
-    Into a queue that keeps nothing, and nobody waits for acknowledges: what is measured is the way
-    to the broker.
+    Into a queue that keeps nothing, and nobody waits for acknowledgements: what is measured is the
+    way to the broker.
     """
     count = max(1, stage.plan.messages // 2)
     _create(stage, "pushed", durable=False)

@@ -254,7 +254,7 @@ def begin(line: str, transaction: _Object | None = None) -> Order:
 
 
 def finish(line: str, operation: int, transaction: _Object | None = None) -> Order:
-    """What becomes of a transaction."""
+    """What happens to a transaction."""
     of = transaction or local(line)
     return Order("TransactionInfo", 7, _connection_id(line), of, bytes((operation,)))
 

@@ -305,7 +305,7 @@ class _Settle(_Asking):
         return [*self._commands, self._ask()]
 
     def answered(self, code: int, now: float) -> Sequence[Command]:
-        """Tell what became of each: whether its client may join again does not matter here."""
+        """Tell what happened to each: whether its client may join again does not matter here."""
         found = [
             {
                 "id": each.message_id,

@@ -3,7 +3,7 @@
 Theory of operation.  A consumer is a session of the broker without a connection.  It logs in as
 whoever made it, and joins one channel without credit: so nothing is delivered to it but what a
 fetch asks for, and a consumer that nobody asks holds nobody up.  What a fetch was too late for
-waits here for the next one.  What its client does not acknowledge goes back: at the acknowledge
+waits here for the next one.  What its client does not acknowledge goes back: at the acknowledgement
 timeout, when the consumer is closed, and when nobody has asked it for ``idle_s`` seconds.
 
 What comes for a consumer, and what the broker answers to its log-in and its join, is noted by its

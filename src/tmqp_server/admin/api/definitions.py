@@ -193,7 +193,7 @@ class _Import:
         self._same = 0
 
     def steps(self, session: int, request: object) -> Steps:
-        """One thing after the other; what is refused is told, and the rest goes on."""
+        """One thing after the other; what is refused is told, and the rest continues."""
         need((yield Configure(session, request)))
         for channel in self._channels:
             yield from self._channel(session, request, channel)

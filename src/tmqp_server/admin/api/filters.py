@@ -52,7 +52,7 @@ def parse_filter(text: str, fields: Fields, name: str) -> Condition:
     """Read a filter.
 
     :param name: the field that the broker knows as the name.
-    :raises BadRequest: when it is none.
+    :raises BadRequest: when it is not one.
     """
     if len(text) > _MOST_CHARACTERS:
         raise BadRequest(400, f"filter has at most {_MOST_CHARACTERS} characters")

@@ -1,7 +1,7 @@
 """How fast queues grow: found by two looks at all of them.
 
 Nothing is kept unless somebody sorts or filters by it.  Then the number of messages of each queue
-is, for the next who does so some seconds later: whoever looks first is told that nothing grows.
+is, for the next who does so some seconds later: whoever looks first is notified that nothing grows.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class Pages(Handler):
         return self._command
 
     def _looked(self, effect: Reply, now: float) -> Sequence[Command]:
-        """A portion was looked at."""
+        """A portion was examined."""
         command, view = self._command, self._view
         assert command is not None, "this is its answer"
         assert view is not None, "it is made with the first command"
@@ -195,7 +195,7 @@ class Pages(Handler):
         return [self._kind.read(self.exchange.client.number, self, self._keys)]
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """A portion was looked at, or read."""
+        """A portion was examined, or read."""
         if not isinstance(effect, Reply):
             return ()
         if self._command is not None:
@@ -235,7 +235,7 @@ class Pages(Handler):
         self.exchange.send(b'{"items":[')
 
     def _finish(self, view: View[Any], now: float) -> None:
-        """Tell how the list goes on."""
+        """Tell how the list continues."""
         if not self._begun:
             self._begin()
         following = None

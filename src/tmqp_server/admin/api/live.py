@@ -60,7 +60,7 @@ def _is_queue_id(number: str) -> bool:
 class _Live(Handler):
     """Tells once a second what has changed of what somebody looks at.
 
-    Each second the rights are asked for anew: first that of the overview, then for the queues.
+    Each second the rights are asked for again: first that of the overview, then for the queues.
     """
 
     def __init__(self, api: Api, exchange: Exchange) -> None:

@@ -175,7 +175,7 @@ class ApiManner(Manner):
     # -- answers --------------------------------------------------------------------------------
 
     def fields(self, response: HttpResponse, date: bytes) -> Headers:
-        """With what a browser is told about safety."""
+        """Add the headers about security for browsers."""
         found = [*super().fields(response, date), *_ALWAYS]
         if self._encrypted:
             found.append(_STRICT_TRANSPORT)

@@ -56,7 +56,7 @@ class Repeats:
     def meet(
         self, owner: bytes, request: HttpRequest, now: float
     ) -> HttpResponse | Callable[[HttpResponse], HttpResponse] | None:
-        """A request has come: the answer of the one before it, or what is to be shown its answer;
+        """A request has come: the answer of the previous one it, or what is to be shown its answer;
         None for a request without a key.
 
         :raises BadRequest: for a key that is none, that of another request, or of one that is not

@@ -1,9 +1,9 @@
 """``.../transfers``: move messages to another queue, or dead letters back to where they were first.
 
 The broker moves each message by itself: it is in one of both queues, and never in both or in none,
-whatever fails.  In a cluster, where other servers are told of pushes, that cannot be done: there it
-is pushed to where it goes and removed when that is confirmed, so a crash, or a consumer that takes
-it in between, may leave it in both.
+whatever fails.  In a cluster, where other servers are notified of pushes, that cannot be done:
+there it is pushed to where it goes and removed when that is confirmed, so a crash, or a consumer
+that takes it in between, may leave it in both.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NO_QUEUE: Final = "there is no such queue"
 _COUNT: Final = 1_000
 _MOST: Final = 10_000
 _MOST_IDS: Final = 1_000
-#: Messages that are looked at together, and in all.
+#: Messages that are examined together, and in all.
 _PORTION: Final = 100
 _MOST_EXAMINED: Final = 20_000
 #: Seconds after a portion in which others have their turn.
@@ -237,7 +237,7 @@ class _Transfer:
     def _push_and_remove(
         self, session: int, request: object, push: Push
     ) -> Generator[Command | float, Reply, None]:
-        """The same in two steps, where other servers of a cluster are told of the first."""
+        """The same in two steps, where other servers of a cluster are notified of the first."""
         confirms = self._client.confirms
         if push.message_id in confirms:
             self._fail("a message with this id is not confirmed yet")

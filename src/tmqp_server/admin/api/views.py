@@ -2,7 +2,7 @@
 
 Theory of operation.  A list is sorted by numbers that change while somebody turns its pages.  So
 the first page notes the keys of all items in their order, and the further pages show these items as
-they are now: none is repeated, and none is passed over.  The keys come in portions, each of which
+they are now: none is repeated, and none is skipped.  The keys come in portions, each of which
 is sorted by itself; the sorted portions are merged no further than somebody has turned.
 """
 
@@ -78,7 +78,7 @@ def parse_sort(text: str, fields: Fields) -> Order:
 
 @final
 class View(Generic[_Key]):
-    """One view.  Attributes: ``total``, how many keys; ``examined``, items that were looked at;
+    """One view.  Attributes: ``total``, how many keys; ``examined``, items that were examined;
     ``taken_s``, when."""
 
     def __init__(self, owner: str, taken_s: float) -> None:

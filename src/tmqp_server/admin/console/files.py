@@ -28,7 +28,7 @@ _TYPES: Final = {
     "svg": b"image/svg+xml",
     "txt": b"text/plain; charset=utf-8",
 }
-#: The document; it names all others relative to itself, so it may stand behind a proxy's prefix.
+#: The document; it names all others relative to itself, so it may be after a proxy's prefix.
 _INDEX: Final = "index.html"
 _TABLES: Final = "tables.js"
 #: Where ActiveMQ has its console, also with a slash behind it.

@@ -22,7 +22,7 @@ class GomsDoor(QueuesOnly):
     """goMS.
 
     :param new_id: makes the ids of messages and clients.
-    :param letters: reads what came in by doors of other kinds.
+    :param letters: reads what came through doors of other kinds.
     :param names: turns topics into channels and back.
     :param datagrams: each chunk is one datagram, and so is each answer.
     """

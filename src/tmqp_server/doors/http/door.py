@@ -67,7 +67,7 @@ class HttpDoor(QueuesOnly):
     :param inner: the doors whose protocols are spoken in WebSocket messages, by subprotocol; if
         there are any, JSON is spoken, too.
     :param routes: what is served beside the WebSocket; the queues if None.
-    :param letters: reads what came in by doors of other kinds.
+    :param letters: reads what came through doors of other kinds.
     :param manner: how requests are answered.
     :param door_name: the door whose messages clients push, if it is not this one.
     :param tally: counts the requests.

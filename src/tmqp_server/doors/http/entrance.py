@@ -25,5 +25,5 @@ class Entrance:
         """A request is answered, or nobody waits for the answer any more: it has no place."""
 
     def resumes(self, now: float) -> float:
-        """When handlers may go on that are due; not later than *now* if they may at once."""
+        """When handlers may continue that are due; not later than *now* if they may at once."""
         return 0.0

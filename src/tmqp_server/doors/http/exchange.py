@@ -89,7 +89,7 @@ class Handler:
         """A channel that the client had joined was removed."""
 
     def events_ended(self, event: int) -> None:
-        """The client hears of this event no more: what it was about was removed."""
+        """The client is notified of this event no more: what it was about was removed."""
 
     def stop(self) -> None:
         """The server closes the connection, and the answer has begun: complete it, or leave it

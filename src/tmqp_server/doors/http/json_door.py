@@ -25,7 +25,7 @@ def push_for_node(command: Command, letters: Letters, door: str) -> bytes | None
     """A published message for another server of the cluster, one hop older; None for anything
     else, which is not passed on.
 
-    :param door: the door that the message came in by.
+    :param door: the door that the message came through.
     """
     if not isinstance(command, Push):
         return None

@@ -178,7 +178,7 @@ class SocketRequest:
 
 @final
 class Behind:
-    """Stands behind a request that the broker answers only when it fails."""
+    """Follows a request that the broker answers only when it fails."""
 
     __slots__ = ("request",)
 
@@ -478,7 +478,7 @@ class RefusedRequest(Exception):  # noqa: N818 - it is an answer
 def read_request(data: bytes, session: int) -> SocketRequest:
     """The request in a text message.
 
-    :raises RefusedRequest: when it is none.
+    :raises RefusedRequest: when it is not one.
     """
     try:
         found = json.loads(data)

@@ -276,7 +276,7 @@ def split_path(target: bytes, *, takes_last_slash: bool = False) -> tuple[tuple[
     segments, empty segments and parameters behind a semicolon are refused: two programs must not
     read one path in two ways.
 
-    :param takes_last_slash: pass over one slash at the end.
+    :param takes_last_slash: skip one slash at the end.
     :raises BadRequest: for a target in another form.
     """
     if b"#" in target:

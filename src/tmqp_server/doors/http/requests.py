@@ -68,7 +68,7 @@ class HttpRequests(DoorSession):
         self._idle_due = now + context.limits.idle_timeout_s
         self._linger_due = math.inf
         self._linger_bytes = 0
-        #: When the handler that is due may go on, if it has to pause.
+        #: When the handler that is due may continue, if it has to pause.
         self._resumes = 0.0
         #: When the client that comes after another one on this connection is asked about.
         self._again_due = math.inf
@@ -240,7 +240,7 @@ class HttpRequests(DoorSession):
 
     def _change_client(self, exchange: Exchange, now: float) -> Command:
         """Let the client go; the broker is asked about the new one in a step of its own, when it
-        has forgotten the one before."""
+        has forgotten the previous one."""
         self._client.forget()
         self._complete = exchange
         self._again_due = now

@@ -11,8 +11,8 @@ NO_ROUTE: Final = "(none)"
 
 
 class HttpTally:
-    """Counts the ``streams`` of events that go on and open ``websockets``; a subclass, requests as
-    well.  Nothing decides by these numbers."""
+    """Counts the ``streams`` of events that continue and open ``websockets``; a subclass, requests
+    as well.  Nothing decides by these numbers."""
 
     def __init__(self) -> None:
         self.streams = 0

@@ -32,7 +32,7 @@ def number_of(in_hand: dict[int, _Held], lapsed: Lapsed) -> int:
     :param in_hand: deliveries by their numbers, from 1, in the order in which they were sent.
     """
     # The oldest time out first, and the newest are disposed of first when a queue is cleared: so
-    # the one that is looked for is nearly always the first that is looked at.
+    # the one that is looked for is nearly always the first that is examined.
     numbers: Iterator[int] = iter(in_hand)
     if lapsed.reason == LAPSE_REMOVED:
         numbers = reversed(in_hand)

@@ -38,7 +38,7 @@ _NACK_REASON = HeaderName.NACK_REASON.value
 _ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
 #: A reason made by user code is cut to so many bytes; a header block holds 65,535 (F6).
 _MAX_REASON_BYTES = 1_024
-#: Where the queue's number stands in what follows the length of the id: behind two other lengths.
+#: Where the queue's number is in what follows the length of the id: behind two other lengths.
 _QUEUE_AT: Final = 2
 _QUEUE_END: Final = 4
 
@@ -91,9 +91,9 @@ def _reason_of(code: int) -> str:
 
 
 def confirm_frame(effect: Confirm) -> bytes:
-    """What tells a producer what became of its message.
+    """What tells a producer what happened to its message.
 
-    A consumer's own acknowledge is passed on as it came, one hop older (F79); one made here has
+    A consumer's own acknowledgement is passed on as it came, one hop older (F79); one made here has
     the form of F78.
     """
     frame = effect.forwarded

@@ -123,7 +123,7 @@ class NativeDoor(Door):
     :param new_id: makes message and client ids for those who bring none (F30, F41).
     :param limits: what one peer may cost.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
-    :param letters: reads what came in by doors of other kinds.
+    :param letters: reads what came through doors of other kinds.
     """
 
     name = "tmqp"
@@ -386,7 +386,7 @@ class NativeSession(AnsweringSession):
         frame = self._own(received, commands)
         if frame is None:
             return
-        if frame.high_priority:  # marks the acknowledge of a direct message (F116)
+        if frame.high_priority:  # marks the acknowledgement of a direct message (F116)
             commands.append(self._answer_to_peer(frame, ASKS_ACKNOWLEDGE))
             return
         reason = frame.header("Nack-Reason") if frame.has_header else None
@@ -561,7 +561,7 @@ class NativeSession(AnsweringSession):
             self._node = effect.node
             self._connection.information = None
             events = self._connection.accept(effect.client_id, self._door.new_id())
-            # A node's messages are passed on one by one, and what came early is worked off so.
+            # A node's messages are passed on one by one, and what came early is processed so.
             self._connection.makes_runs = not effect.node
             self._connection.mix_runs(True)
             self._connection.read_headers(PUSH_HEADERS)

@@ -1,6 +1,6 @@
 """What a TMQP message looks like to a program called by HTTP, and its answer to TMQP.
 
-The request's body is the payload.  The rest of the message stands in header fields with a prefix of
+The request's body is the payload.  The rest of the message is in header fields with a prefix of
 their own, so that no message can set a field that HTTP or the called program understands (a length,
 a host, a password); what does not fit a field of HTTP is left out.
 """

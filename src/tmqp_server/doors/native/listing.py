@@ -1,4 +1,4 @@
-"""The quick writing of lists: the items that may stand in one by the thousand.
+"""The quick writing of lists: the items that may be in one by the thousand.
 
 The models of ``tmqp.models`` check and convert every value, which is right for what comes from
 strangers.  What the engine says of itself needs none of that, and the largest list that fits an
@@ -107,7 +107,7 @@ _STATUS: Final[tuple[str, ...]] = tuple(STATUS_INFORMATION_WORDS)
 
 
 def written(item: object, wall_clock_offset_s: float) -> bytes | None:
-    """The JSON object of what may stand in a list by the thousand; None for anything else.
+    """The JSON object of what may be in a list by the thousand; None for anything else.
 
     :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
     """

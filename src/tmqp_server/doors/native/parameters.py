@@ -1,4 +1,4 @@
-"""The parameters of operations that stand in headers: queue ids and numbers.
+"""The parameters of operations that are in headers: queue ids and numbers.
 
 A mistake in them is a :class:`BadRequestError`, answered with its result code; the connection stays
 (F43, recommended reading).
@@ -57,7 +57,7 @@ def queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
         return queue_id
     if body_may_hold_it and frame.payload_size == _QUEUE_ID_BYTES:
         return int.from_bytes(frame.payload, "little")
-    # The original answers 406 too, and then goes on and creates queue 0 (F54).
+    # The original answers 406 too, and then continues and creates queue 0 (F54).
     raise BadRequestError(
         "the operation names no queue: send the header Queue-Id", int(ResultCode.UNACCEPTABLE)
     )

@@ -119,7 +119,7 @@ def _number_or_none(frame: Frame, name: str) -> int | None:
 
 
 def release_of(session: int, frame: Frame) -> Release:
-    """What an acknowledge with the header Put-Back asks for.
+    """What an acknowledgement with the header Put-Back asks for.
 
     :raises BadRequestError: when its headers make no sense.
     """

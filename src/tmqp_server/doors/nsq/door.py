@@ -21,7 +21,7 @@ _NS_PER_MS: Final = 1_000_000
 class NsqDoor(QueuesOnly):
     """NSQ, TCP.
 
-    :param letters: reads what came in by doors of other kinds.
+    :param letters: reads what came through doors of other kinds.
     """
 
     name = DOOR

@@ -126,7 +126,7 @@ class NsqSession(ConsumingSession):
         return self._commands(events, now)
 
     def _hear(self, now: float) -> None:
-        """The client has given a sign of life."""
+        """The client has given a heartbeat."""
         interval_ms = self._who.heartbeat_interval_ms
         self._silence_due = now + interval_ms / 500 if interval_ms else NEVER
 
@@ -379,7 +379,7 @@ class NsqSession(ConsumingSession):
         return None if due == NEVER or self.closed else due
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Ask for a sign of life, or give the peer up (N96, N97)."""
+        """Ask for a heartbeat, or give the peer up (N96, N97)."""
         if self.closed:
             return NOTHING
         if now >= self._greeting_due:

@@ -1,6 +1,6 @@
 """To which lookupds there is a connection, and when the next one is tried.
 
-Who carries the bytes dials what :meth:`Announcer.due` names, and says what became of it.
+Who carries the bytes dials what :meth:`Announcer.due` names, and says what happened to it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One connection of this server to a lookupd, as a pure session (N142).
 
 The lookupd is told who this server is.  When it has answered, the session asks the broker for the
-channels that are there, and to be told of new and of removed ones; each is registered as the topic
-or the channel that it is in NSQ.  A ping tells the lookupd that this server is alive.
+channels that are there, and to be notified of new and of removed ones; each is registered as the
+topic or the channel that it is in NSQ.  A ping tells the lookupd that this server is alive.
 
 The session is the server's own: nobody is asked whether it may see all channels.
 """

@@ -1,8 +1,8 @@
 """Publishing by HTTP: ``/pub`` and ``/mpub`` (N114 to N116).
 
 A body is checked as a whole before any of it is published.  An ``/mpub`` is published in portions,
-the next one when the one before is confirmed: so a body of many small messages takes no more memory
-than the body, and other clients have their turn.
+the next one when the previous one is confirmed: so a body of many small messages takes no more
+memory than the body, and other clients have their turn.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class PublishHandler(AskingHandler):
         return ()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nobody knows what became of it."""
+        """Nobody knows what happened to it."""
         self._stop()
         self.fail(500, "INTERNAL_ERROR")
         return ()

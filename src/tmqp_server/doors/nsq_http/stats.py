@@ -1,6 +1,6 @@
 """The statistics of nsqd, as JSON and as text (N121 to N130).
 
-All numbers are the broker's or the TCP sessions'.  Counters begin anew when the server starts, as
+All numbers are the broker's or the TCP sessions'.  Counters begin again when the server starts, as
 in the original; ``requeue_count`` counts REQ and ``timeout_count`` timeouts (N95).
 """
 

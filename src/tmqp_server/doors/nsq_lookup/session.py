@@ -1,6 +1,6 @@
 """One connection of an nsqd to a lookupd, as a pure session (N136 to N142).
 
-The broker is asked to accept the client when it has told who it is; what it registers stands in
+The broker is asked to accept the client when it has told who it is; what it registers is in
 the door's table and not in the broker.
 """
 
@@ -44,7 +44,7 @@ class LookupSession(DoorSession):
     """One connection.
 
     :param table: all registrations.
-    :param about: makes what a producer is told about this lookupd.
+    :param about: makes the facts that a producer gets about this lookupd.
     :param hello_timeout_s: seconds in which a client tells who it is.
     :param idle_timeout_s: seconds without a word after which a client is gone.
     """

@@ -1,4 +1,4 @@
-"""What clients of OpenWire say about messages that they have in hand.
+"""What clients of OpenWire say about messages that they have in flight.
 
 A program's own redelivery, by ``rollback`` or ``recover``, is done by the client: the messages stay
 in its hands, and the server learns of it when the consumer ends, or when the client gives a message
@@ -210,7 +210,7 @@ class AcknowledgingSession(ProducerSession):
             self._add(transaction, command, ANSWER_BYTES)
 
     def _rolled_back(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
-        """What was answered for is in hand again."""
+        """What was answered for is in flight again."""
         for each in self._staged.pop(transaction.number, ()):
             delivery = each.consumer.in_hand.get(each.number)
             if delivery is not None and delivery.staged:
@@ -219,7 +219,7 @@ class AcknowledgingSession(ProducerSession):
         self._close_ended(commands)
 
     def _done(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
-        """What was answered for is in hand no more."""
+        """What was answered for is in flight no more."""
         touched: dict[int, Consumer] = {}
         for each in self._staged.pop(transaction.number, ()):
             if each.number in each.consumer.in_hand:

@@ -1,10 +1,10 @@
 """Advisories of OpenWire: how clients learn which temporary destinations there are.
 
 A client asks, when it connects, for the messages of two topics, and sends to no temporary
-destination that it was not told of there.  It is told of those that there are, then of each that
-comes or goes, as the broker tells of channels that are created and removed; and, in case it may not
-be told of these, of any that a message names for its answer.  Nothing else of the advisory topics
-is served.
+destination that it was not told of there.  It is notified of those that there are, then of each
+that comes or goes, as the broker tells of channels that are created and removed; and, in case it
+may not be notified of these, of any that a message names for its answer.  Nothing else of the
+advisory topics is served.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class AdvisingSession(ConsumerSession):
         self._connection = ""
 
     def _watch_channels(self, commands: list[EngineCommand]) -> None:
-        """Ask to be told of channels that come and go."""
+        """Ask to be notified of channels that come and go."""
         if not self._watches:
             self._watches = True
             for event in (CHANNEL_CREATED, CHANNEL_REMOVED):
@@ -76,7 +76,7 @@ class AdvisingSession(ConsumerSession):
     def _begin_watcher(
         self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
-        """A consumer of advisories begins: it is told of all that there are."""
+        """A consumer of advisories begins: it is notified of all that there are."""
         self._settle(asked)
         destination = info.destination
         assert destination is not None, "its name was read"

@@ -113,7 +113,7 @@ class RespondingSession(WaitingSession[Event]):
         self._wire = ServerConnection(now, context.wire_format)
         self._unanswered = 0
         self._jms = "javax.jms."
-        #: What was told of commands that want no response.
+        #: What was reported about commands that want no response.
         self._told: set[str] = set()
         #: Nothing more is read: when all is sent, the connection is closed.
         self._ending = ""

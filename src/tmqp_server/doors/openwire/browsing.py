@@ -46,7 +46,7 @@ class Browsed:
 
     def __init__(self, browser: Consumer) -> None:
         self.browser = browser
-        #: What is still to be looked at.
+        #: What is still to be examined.
         self.channels = list(browser.channels)
         self.first = 0
 

@@ -1,4 +1,4 @@
-"""Consumers of a session of OpenWire, and what they have in hand."""
+"""Consumers of a session of OpenWire, and what they have in flight."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Consumer:
         return MessageDispatch(self.info.consumer, destination, None)
 
     def find(self, wanted: MessageId | None) -> int:
-        """The number of the dispatch that a client means; 0 for none in hand."""
+        """The number of the dispatch that a client means; 0 for none in flight."""
         if wanted is None:
             return 0
         if wanted.broker_sequence in self.in_hand:
@@ -131,10 +131,11 @@ class Consumer:
     def lacks(self, found: list[int], wanted: int, destination: Destination | None) -> bool:
         """Whether an answer is about a delivery that it has no longer.
 
-        Of what a topic sends nothing is in hand, unless the subscription is durable: there is
+        Of what a topic sends nothing is in flight, unless the subscription is durable: there is
         nothing to be answered for.
 
-        :param found: the dispatches in hand that the answer is about, of so many that are *wanted*.
+        :param found: the dispatches in flight that the answer is about, of so many that are
+            *wanted*.
         :param destination: where the last of them came from.
         """
         if not self.kept_in:

@@ -1,8 +1,8 @@
 """Consumers of a session of OpenWire: how they begin, get messages and end.
 
 Each consumer is a branch of its connection, so it has its own deliveries and its own window, which
-is its prefetch.  What it has in hand is numbered, and the number goes out as the broker's sequence
-of the message: by it the client answers, and says at its end how far its program has got.
+is its prefetch.  What it has in flight is numbered, and the number goes out as the broker's
+sequence of the message: by it the client answers, and says at its end how far its program has got.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class ConsumerSession(AcknowledgingSession):
     # -- the end ----------------------------------------------------------------------------------
 
     def _end_consumer(self, consumer: Consumer, last: int, commands: list[EngineCommand]) -> None:
-        """End a consumer; what it has in hand goes back, and counts as far as it was handed out.
+        """End a consumer; what it has in flight goes back, and counts as far as it was returned.
 
         :param last: the last dispatch that the program got; see ``RemoveInfo``.
         """

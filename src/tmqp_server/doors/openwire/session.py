@@ -321,7 +321,7 @@ class OpenwireSession(LookingSession):
         return None if due == _NEVER else due
 
     def on_deadline(self, now: float) -> Sequence[EngineCommand]:
-        """Send a sign of life, answer pulls, or give up."""
+        """Send a heartbeat, answer pulls, or give up."""
         if self.closed:
             return NOTHING
         if now >= self._connect_due:

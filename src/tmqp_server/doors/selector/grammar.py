@@ -1,7 +1,7 @@
 """How a selector is written: words, and how they stand together.
 
 From the weakest to the strongest: OR; AND; NOT; a comparison, BETWEEN, IN, LIKE, IS NULL; ``+ -``;
-``* /``; a sign.  Keywords count in any case, names as they are written.  A text stands in single
+``* /``; a sign.  Keywords count in any case, names as they are written.  A text is in single
 quotes, and two of them inside are one.
 
 What a selector may be is bounded: its bytes, and how deep it nests.

@@ -21,7 +21,7 @@ class SmqDoor(QueuesOnly):
     """Simple MQ.
 
     :param new_id: makes the ids of messages and clients.
-    :param letters: reads what came in by doors of other kinds.
+    :param letters: reads what came through doors of other kinds.
     :param names: turns names of queues into channels and back.
     """
 

@@ -177,7 +177,7 @@ class SmqSession(WaitingSession[Event]):
             commands.append(Join(self._number, channel, channel, terms=self._context.terms()))
 
     def _done(self, event: Done, commands: list[Command]) -> None:
-        """The oldest in hand of that queue; of all, if it is not consumed here."""
+        """The oldest in flight of that queue; of all, if it is not consumed here."""
         named = self._context.names.exact_channel(event.queue)
         count = event.count
         for channel in [named] if named in self._in_hand else list(self._in_hand):

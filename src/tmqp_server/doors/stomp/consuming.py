@@ -1,10 +1,10 @@
 """MESSAGE, ACK and NACK of a session of STOMP.
 
 Each subscription is a branch of its connection, so it has its own deliveries and its own window.
-What it has in hand is numbered, and ``ack`` of a MESSAGE is the subscription's number and this one.
-In the mode ``auto`` a message is acknowledged when the kernel has taken it; in ``client`` an ACK
-counts for everything in hand up to its message; in ``client-individual`` for its message alone.
-A topic wants no acknowledgement, so an ACK of its messages means nothing.
+What it has in flight is numbered, and ``ack`` of a MESSAGE is the subscription's number and this
+one.  In the mode ``auto`` a message is acknowledged when the kernel has taken it; in ``client`` an
+ACK counts for everything in flight up to its message; in ``client-individual`` for its message
+alone.  A topic wants no acknowledgement, so an ACK of its messages means nothing.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class DeliveringSession(SendingSession):
         return subscription, numbers
 
     def _named(self, frame: StompFrame) -> tuple[StompSubscription | None, int]:
-        """The oldest delivery in hand of this message, of the subscription if that is named.
+        """The oldest delivery in flight of this message, of the subscription if that is named.
 
         :raises FrameError: when no message is named.
         """
@@ -332,7 +332,7 @@ class DeliveringSession(SendingSession):
         commands += self._settle(asked)
 
     def _take_back(self, staged: list[_Staged]) -> None:
-        """What was answered in a transaction that came to nothing is in hand again."""
+        """What was answered in a transaction that came to nothing is in flight again."""
         touched: dict[int, StompSubscription] = {}
         for each in staged:
             subscription = each.subscription

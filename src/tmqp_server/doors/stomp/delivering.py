@@ -20,7 +20,7 @@ def delivery_bytes(
 ) -> bytes:
     """What all who get a message read behind the headers of their own, in the form of 1.2.
 
-    :param letters: reads what came in by doors of other kinds.
+    :param letters: reads what came through doors of other kinds.
     :param channel: where it is now.
     :param views: show bodies that were made for others; else those are empty.
     """
@@ -33,7 +33,7 @@ def delivery_bytes(
             letter.body, letter.content_type = b"", ""
         lines = header_lines(headers_of(letter), V1_2)
         body, came_ms = letter.body, letter.timestamp_ms
-    # Ours stand in front: of repeated headers the first one counts.
+    # Ours are in front: of repeated headers the first one counts.
     own = b"content-length:%d\n" % len(body)
     if came_ms:
         own += b"timestamp:%d\n" % came_ms

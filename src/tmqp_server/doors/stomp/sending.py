@@ -25,7 +25,7 @@ from tmqp_wires.stomp.frames import V1_2, header_lines
 __all__ = ["ANSWER_BYTES", "MadeTemporary", "SendingSession", "StagedFrames"]
 
 _DELAY: Final = "AMQ_SCHEDULED_DELAY"
-#: Headers of SEND that do not go on.
+#: Headers of SEND that do not continue.
 _STRIPPED: Final = OF_DELIVERIES | {"receipt", "transaction", "JMSXUserID", _DELAY}
 _SCHEDULED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
 #: What an answer in a transaction counts, in bytes.
@@ -192,7 +192,7 @@ class SendingSession(ReceiptSession):
     def _headers_of(
         self, frame: StompFrame, asked: AskedFrame, commands: list[Command]
     ) -> tuple[list[tuple[str, str]], int, int, int]:
-        """The headers that go on, the priority, when it expires, and the delay.
+        """The headers that continue, the priority, when it expires, and the delay.
 
         :raises FrameError: for a value that makes no sense.
         """

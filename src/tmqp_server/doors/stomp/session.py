@@ -67,7 +67,7 @@ class StompSession(WildcardSession):
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
         """Close from this side, with an ERROR that says why: but where the server stops, as clients
-        connect again then, unless they were told of an error."""
+        connect again then, unless they were notified of an error."""
         if reason == SERVER_STOPS:
             return self.end(reason)
         return [*self._fail(None, reason), *self.end(reason)]

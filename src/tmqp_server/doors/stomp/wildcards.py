@@ -1,7 +1,7 @@
 """Destinations with wildcards: ``/queue/a.*`` and ``/topic/a.>`` of SUBSCRIBE.
 
-Such a subscription joins what is like its name (``doors/jms/patterns.py``).  A session that is told
-of a new channel joins when all that is queued has left, as other commands of its own.
+Such a subscription joins what is like its name (``doors/jms/patterns.py``).  A session that is
+notified of a new channel joins when all that is queued has left, as other commands of its own.
 """
 
 from __future__ import annotations

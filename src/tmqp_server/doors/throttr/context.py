@@ -53,7 +53,7 @@ class ThrottrPlace:
 
 @final
 class ThrottrClient:
-    """What is told of a client.
+    """What is reported about a client.
 
     ``identity`` has 16 bytes; ``client_id`` is that of the engine.  Bytes are those of the
     connection, and of payloads that it has published and got.

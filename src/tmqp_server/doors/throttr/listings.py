@@ -37,7 +37,7 @@ class Listing:
     Attributes: ``size``, bytes of the reply so far; ``clients`` and ``channels``, what a
     CONNECTIONS or CHANNELS has still to tell of, the last first, once
     :meth:`begin` has noted who is here; ``waits_for``, how many answers of a portion are missing;
-    ``shows_clients``, whether channels may be told of that are one client's own.
+    ``shows_clients``, whether channels of one client only may be reported.
     """
 
     def __init__(self, context: ThrottrContext, code: int) -> None:
@@ -103,7 +103,7 @@ class Listing:
         self._fragments.add(head, channel, CHANNEL_WEIGHT)
 
     def take_channels(self, count: int) -> list[bytes]:
-        """The next channels, which are told of once it is known which may be seen."""
+        """The next channels, which are reported about once it is known which may be seen."""
         self._taken = self.channels[-count:]
         self._taken.reverse()
         del self.channels[-count:]

@@ -167,7 +167,7 @@ class ThrottrSession(ThrottrWriter):
         self._decoder.forget()
 
     def last_commands(self) -> list[Command]:
-        """Requests that wait are whole: they are carried out, and nobody hears of it."""
+        """Requests that wait are whole: they are carried out, and nobody is notified of it."""
         commands: list[Command] = []
         for event in self._pending:
             if isinstance(event, Request) and event.code <= words.PUBLISH:

@@ -49,11 +49,11 @@ class ThrottrWriter(WaitingSession[Event]):
         self._acknowledges: list[Command] = []
 
     def waits_for_replies(self) -> bool:
-        """Whether something goes on once replies that are late are written."""
+        """Whether something continues once replies that are late are written."""
         raise NotImplementedError
 
     def _settle_late(self) -> None:
-        """Write the replies that came behind pushes; what waits for them may go on then."""
+        """Write the replies that came behind pushes; what waits for them may continue then."""
         late = self._late
         if late:
             self._late = []

@@ -37,7 +37,7 @@ class ZmtpDoor(QueuesOnly):
     """ZeroMQ.
 
     :param new_id: makes the ids of messages and clients.
-    :param letters: reads what came in by doors of other kinds.
+    :param letters: reads what came through doors of other kinds.
     :param names: turns names of the options into channels.
     :param keys: those of CURVE, None with another mechanism.
     :param shared: the context of another door, in the place of all these.

@@ -128,7 +128,7 @@ class SocketRole:
             self._context.refused += 1
 
     def confirmed(self, effect: Confirm) -> None:
-        """What became of a message, if the role has asked."""
+        """What happened to a message, if the role has asked."""
 
 
 class PushRole(SocketRole):
@@ -287,8 +287,8 @@ class SubscribingRole(SocketRole):
     """A SUB socket: it gets what is published, if it begins as it wants.
 
     Subscriptions are counted, as one may come twice.  What a slow subscriber cannot take is
-    dropped: beside those that are handed over there are never more than the high-water mark.  The
-    queue counts what was dropped as skipped, as soon as what was handed over has left.
+    dropped: beside those that are passed on there are never more than the high-water mark.  The
+    queue counts what was dropped as skipped, as soon as what was passed on has left.
     """
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
@@ -297,7 +297,7 @@ class SubscribingRole(SocketRole):
         self._prefixes_bytes = 0
         self._changed = False
         self._joined = False
-        #: Messages that are queued, and those that were handed over and have not left: of each how
+        #: Messages that are queued, and those that were passed on and have not left: of each how
         #: many bytes were ever queued with it.
         self._queued: list[int] = []
         self._handed: deque[int] = deque()

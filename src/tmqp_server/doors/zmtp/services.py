@@ -4,7 +4,7 @@ Theory of operation.  A request is a message in the queue of a service, without 
 parts up to the first empty one, which the asker's session keeps.  A worker gets one request at a
 time (a ROUTER socket several) under an envelope of ours, which it sends back; its reply goes to the
 asker as a direct message and acknowledges the request.  The request of a worker that leaves goes to
-another: each is worked off at least once.
+another: each is processed at least once.
 
 A client of another protocol that consumes the queue replies with a direct message to the
 ``Reply-To`` of the request, with the request's id as ``Correlation-Id``.
@@ -48,7 +48,7 @@ __all__ = ["AskingRole", "WorkingRole", "role_of"]
 _NOTHING: Final[Sequence[Command]] = ()
 #: The envelope of a socket that has added none.
 _NO_ENVELOPE: Final = more_frames((b"",))
-#: Begins the one part of a reply that tells an asker what became of its request.
+#: Begins the one part of a reply that tells an asker what happened to its request.
 _ERROR: Final = b"TMQP-ERROR "
 _TOKEN_BYTES: Final = 5
 _FIRST_TOKEN: Final = 1 << 32
@@ -132,7 +132,7 @@ class AskingRole(SocketRole):
         """A reply: it gets the envelope of its request.
 
         One that names no request is to the oldest; one whose request is not known, as the socket
-        has connected anew since, gets the usual envelope.
+        has connected again since, gets the usual envelope.
         """
         begin = 2 + int.from_bytes(data[:2], "big")
         asked = data[2:begin].decode("utf-8", "replace")

@@ -4,7 +4,7 @@ Theory of operation.  The session speaks first, as both sides of ZMTP do.  Once 
 what it is, the broker is asked to let it in; then the session says what it is, and a *role*
 (``roles.py``, ``services.py``), chosen by the peer's type, does the rest.  What cannot be right for
 ever (a wrong type, a wrong password) is refused by ERROR, after which libzmq does not come again;
-what is wrong for now ends the connection, and libzmq connects anew.
+what is wrong for now ends the connection, and libzmq connects again.
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ class ZmtpSession(DoorSession):
         return self._end("the peer closed the connection")
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side: ZMTP has no word for it, and libzmq connects anew."""
+        """Close from this side: ZMTP has no word for it, and libzmq connects again."""
         return self._end(reason)
 
     def _end(self, reason: str) -> Sequence[Command]:
         if self.closed:
             return _NOTHING
         was_known = self._standing == _CONNECTED
-        # What was handed over is still sent; of what was not, nothing is that others may have.
+        # What was passed on is still sent; of what was not, nothing is that others may have.
         answers = self.take_back(0)[1] if was_known else _NOTHING
         self.closed = True
         self.close_reason = reason

@@ -39,7 +39,7 @@ def index_of(number: int) -> int:
 
 
 class OpenBranch(SessionCommand):
-    """Make a consumer of the connection known that is told apart from its others.
+    """Make a consumer of the connection known that is distinguished from its others.
 
     A *branch* joins and answers by a number of its own (``branch_number``), so two of them may join
     one channel and each gets its own deliveries.  In everything else it is its connection: the

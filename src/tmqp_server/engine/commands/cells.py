@@ -255,7 +255,7 @@ class CellSnapshot(Record):
 
 class CellPortion(Record):
     """Some cells of a space, and how many it has; ``following`` is the number from which the next
-    portion goes on, 0 when there is none.
+    portion continues, 0 when there is none.
 
     The counts may include cells that have ended less than a quarter of a second ago.
     """

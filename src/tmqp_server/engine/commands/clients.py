@@ -33,7 +33,7 @@ class SendDirect(SessionCommand):
     """Bring a message to the client of an id, or to all of a name or type (F113, F114).
 
     ``who`` is compared exactly.  With ``first_only`` the one that connected first gets it.  Clients
-    whose outbound buffer is full are passed over.  When nobody gets it there is a Reply for
+    whose outbound buffer is full are skipped.  When nobody gets it there is a Reply for
     ``request`` (``wire`` if that is None): 404 when nobody fits, 503 when those who do cannot take
     it, 482 when it is too large; whether the sender is told is the door's to know (F115).  With
     ``elsewhere`` it was given to other nodes as well, where the receiver may be: then there is no
@@ -79,7 +79,7 @@ class SendDirect(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class PassAnswer(SessionCommand):
-    """Bring a response, or the acknowledge of a direct message, to a client (F116, F117).
+    """Bring a response, or the acknowledgement of a direct message, to a client (F116, F117).
 
     ``kind`` is ASKS_ACKNOWLEDGE or ASKS_RESPONSE, what it is.  Dropped and counted when there is no
     such client, or it does not wait for this answer from this session; never answered itself.

@@ -11,7 +11,7 @@ class Drain(SessionCommand):
     """Have the server take no more messages and clients, wait until nothing is unacknowledged, and
     say goodbye to its clients; if it ``stops``, its process ends then.
 
-    Answered 0 at once: who asks hears the end like everybody else.
+    Answered 0 at once: who asks hears the end like all others.
     """
 
     __slots__ = ("request", "stops")

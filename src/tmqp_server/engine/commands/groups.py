@@ -23,7 +23,7 @@ __all__ = [
 
 
 class GroupPlace(Record):
-    """A queue, and how far a reader is with it; one that is not ``allowed`` is passed over.
+    """A queue, and how far a reader is with it; one that is not ``allowed`` is skipped.
 
     With an ``incarnation``: this very queue.
     """

@@ -175,7 +175,7 @@ class Acknowledge(SessionCommand):
     One for a message the session has not in its hands is ignored and counted; if there is a
     ``request``, it is answered by a Reply: 404 when the message is not in flight, 403 when only
     others have it.  Nothing else is answered.  ``wire`` is what
-    the door wants back when the acknowledge is passed on to the producer (F79).  One whose
+    the door wants back when the acknowledgement is passed on to the producer (F79).  One whose
     ``channel`` is none goes to the client of that id, if it has a ``wire`` (F116); ``size`` is what
     it costs, in bytes.
     """
@@ -251,10 +251,10 @@ class Batch(SessionCommand):
     """Do pushes, acknowledges and releases of one session all together, or nothing of it.
 
     Everything that can be refused is checked before anything is done; the first problem is the
-    batch's answer: as for single pushes, 404 for an acknowledge of what the session has not in its
-    hands, 406 when a delivery handler refuses a message or when it holds another kind of command or
-    another session's, 482 when it is too long, 501 in a cluster, 503 when it cannot be saved.
-    Answered 0 when all of it is safe; nobody sees any of it before.
+    batch's answer: as for single pushes, 404 for an acknowledgement of what the session has not in
+    its hands, 406 when a delivery handler refuses a message or when it holds another kind of
+    command or another session's, 482 when it is too long, 501 in a cluster, 503 when it cannot be
+    saved.  Answered 0 when all of it is safe; nobody sees any of it before.
     """
 
     __slots__ = ("request", "commands")

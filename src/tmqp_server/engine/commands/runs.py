@@ -216,7 +216,7 @@ class AcknowledgeRun(SessionCommand):
         return self.wire.acknowledges(self)[self.at :]
 
     def divide(self) -> None:
-        """Have the acknowledges taken one by one."""
+        """Have the acknowledgements taken one by one."""
         self.left = self.singles()
         self.left.reverse()
         self.at = len(self.message_ids)

@@ -136,7 +136,7 @@ class Block(SessionCommand):
 
 
 class Unblock(SessionCommand):
-    """The session's outbound buffer has drained; what was held goes on."""
+    """The session's outbound buffer has drained; what was held continues."""
 
     __slots__ = ()
 
@@ -145,7 +145,7 @@ class Join(SessionCommand):
     """Subscribe to a channel, and with it to all its queues (F48).
 
     Stored messages are delivered before the Reply, as far as one step carries.  Joining again is
-    answered 0 and sets ``credit`` and ``filter`` anew, and of the ``terms`` what they say.
+    answered 0 and sets ``credit`` and ``filter`` again, and of the ``terms`` what they say.
     ``credit`` is the number of deliveries that may be sent, -1 for no bound.  A channel that is not
     there is created if it ``creates`` and the broker may.  400 and 482 for impossible terms, 404
     when there is no such channel and none is created, 482 for the channel's client limit or the

@@ -23,7 +23,7 @@ class SurveyCommand(SessionCommand):
     """A portion of the channels whose names pass ``filter`` (F53), or of what is in them.
 
     The first command of a survey has no ``walk``; each further one has that of the command before,
-    which is set when the command is looked at.  ``visible`` are the channels that may be seen, None
+    which is set when the command is examined.  ``visible`` are the channels that may be seen, None
     for all.
     """
 

@@ -129,7 +129,7 @@ class OpenTransaction(SessionCommand):
     """Begin a transaction.  Answered with a TransactionSnapshot.
 
     One of the same ``part`` and ``attempt`` of the same epoch that is open already is given up: its
-    opener begins anew.  ``part`` is None for one that has no such name; ``timeout_ms`` is 0 for
+    opener begins again.  ``part`` is None for one that has no such name; ``timeout_ms`` is 0 for
     the server's own.  An epoch that is committed is answered so, and nothing is opened.  400 for
     what is no name, 482 for too many or for a timeout that is too long, 501 without a storage
     and in a cluster.

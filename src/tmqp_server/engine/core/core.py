@@ -155,7 +155,7 @@ class Core(Books):
         self.runnable: deque[Queue] = deque()
         #: Lines of queues whose audience can take messages again.
         self.awake: deque[deque[QueueFacts]] = deque()
-        #: Pulls that can go on.
+        #: Pulls that can continue.
         self.pulls: deque[Pulling] = deque()
         self.trash: deque[Trash] = deque()
         #: Channels with so many queues that a step does not close them all.
@@ -214,7 +214,7 @@ class Core(Books):
         return len(self.sessions) - self.branches
 
     def remove_session(self, session: Session) -> None:
-        """Forget a session, and that it wanted to be told of anything."""
+        """Forget a session, and that it wanted to be notified of anything."""
         del self.sessions[session.number]
         del self.clients[session.client_id]
         if session.node:
@@ -226,7 +226,8 @@ class Core(Books):
         self.notices.forget_session(session)
 
     def end_session(self, session: Session) -> None:
-        """Give back what a session takes, but for what deliveries in flight go on referring to."""
+        """Give back what a session takes, but for what deliveries in flight still refer
+        to."""
         left = 0
         if session.in_flight:
             left = ENDED_SESSION_BYTES + text_bytes(session.client_id)
@@ -266,8 +267,8 @@ class Core(Books):
             self.pulls.append(pulling)
 
     def release_pull(self, queue: Queue) -> None:
-        """Let the first pull that waits for the acknowledge of *queue* go on, if it need not: it
-        only ends where the queue is no pull queue any more."""
+        """Let the first pull that waits for the acknowledgement of *queue* continue, if it need
+        not: it only ends where the queue is no pull queue any more."""
         discipline = queue.discipline
         pulls = discipline.pulled and not discipline.replaces
         if queue.parked and (queue.held is None or not pulls):
@@ -394,7 +395,7 @@ class Core(Books):
             audience.line = deque()
 
     def recount(self, session: Session) -> None:
-        """Count a session anew in all its audiences; wake those that can take more now."""
+        """Count a session again in all its audiences; wake those that can take more now."""
         for subscription in session.subscriptions.values():
             audience = subscription.audience
             audience.recount(subscription)

@@ -27,7 +27,7 @@ class PendingWrite:
 class PendingSave(PendingWrite):
     """A message, and the queue it was in.
 
-    One with a ``tail`` is in no list of its queue: it is let go of when the storage has it.
+    One with a ``tail`` is in no list of its queue: it is released when the storage has it.
     """
 
     __slots__ = ("message", "queue", "sequence", "tail", "transient")
@@ -43,7 +43,7 @@ class PendingSave(PendingWrite):
 class PendingRun(PendingWrite):
     """Messages of a run, of one producer, and the queue they were in; ``size`` is all of them.
 
-    They are kept under ``first`` and the sequences behind it.  One that was asked for anew since
+    They are kept under ``first`` and the sequences behind it.  One that was asked for again since
     has a ticket of its own.
     """
 

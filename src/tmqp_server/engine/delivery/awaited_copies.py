@@ -26,7 +26,7 @@ NACK_STORAGE: Final = "storage"
 
 @final
 class CopyingStep:
-    """What is copied of a message, from now on, and what becomes of its confirm."""
+    """What is copied of a message, from now on, and what happens to its confirm."""
 
     __slots__ = ("_before", "_core", "_message", "_queue", "_skipped")
 

@@ -294,7 +294,7 @@ class BatchChecks:
         """0 when there is memory for all of it, and the storage can take its part.
 
         What it settles makes room for what it pushes: or consumers that push what they make of
-        messages could not go on when those fill the memory.
+        messages could not continue when those fill the memory.
         """
         core = self._core
         answers = 0

@@ -29,7 +29,7 @@ __all__ = ["Chooser"]
 
 #: Lanes of one priority; when there are more, what comes next waits until one is empty.
 _MOST_LANES: Final = 1_024
-#: Filters that are tried, and lanes that are looked at, for one unit of work: 2 ** 3, 2 ** 6.
+#: Filters that are tried, and lanes that are examined, for one unit of work: 2 ** 3, 2 ** 6.
 _FILTERS_SHIFT: Final = 3
 _LANES_SHIFT: Final = 6
 

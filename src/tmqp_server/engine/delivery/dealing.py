@@ -40,7 +40,7 @@ class Deal:
     """The shares of a run.
 
     ``dealt`` is how many messages it has, ``turn`` the place of the consumer served last,
-    ``skipped`` how often one was passed over that had been first.
+    ``skipped`` how often one was skipped that had been first.
     """
 
     __slots__ = ("shares", "dealt", "turn", "skipped")
@@ -55,7 +55,7 @@ class Deal:
 def deal(queue: Queue, count: int, wants: bool, flights: Flights, takers: int) -> Deal | None:
     """Deal so many messages to those who can take them now; None for too many parts.
 
-    :param wants: they are to be answered for, so that there is a bound on what one has in hand.
+    :param wants: they are to be answered for, so that there is a bound on what one has in flight.
     :param takers: a bit for each place of the ring whose filter accepts all of them.
     """
     found = Deal(queue.turn)

@@ -150,7 +150,7 @@ class Direct:
         self._core.out.append(HandOver(session.number, session, command.wire))
 
     def pass_acknowledge(self, command: Acknowledge, session: Session) -> bool:
-        """Bring an acknowledge that names no channel to the client of that name (F116).
+        """Bring an acknowledgement that names no channel to the client of that name (F116).
 
         :returns: False when there is no such client, or it does not wait for that.
         """

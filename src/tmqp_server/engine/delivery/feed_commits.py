@@ -348,7 +348,7 @@ class FeedCommits:
         commit.queue.committing = False
 
     def _end(self, commit: Commit) -> None:
-        """Let the source go on."""
+        """Let the source continue."""
         queue = commit.queue
         queue.committing = False
         for item in reversed(commit.items):

@@ -129,7 +129,7 @@ class FeedRuns:
         )
 
     def _passages(self, feeds: list[Feed], run: PushRun) -> list[_Passage] | None:
-        """How the run gets into each target; None if one does not take all of it in one go."""
+        """How the run gets into each target; None if one does not take all of it together."""
         found: list[_Passage] = []
         for feed in feeds:
             target = target_of(feed)

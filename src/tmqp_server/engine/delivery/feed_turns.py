@@ -19,7 +19,7 @@ from tmqp_server.engine.model.queues import Queue
 
 __all__ = ["FeedTurns", "Turns"]
 
-#: Places that are looked at for one unit of work: 2 ** 4.
+#: Places that are examined for one unit of work: 2 ** 4.
 _PLACES_SHIFT: Final = 4
 
 

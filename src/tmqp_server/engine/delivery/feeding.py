@@ -78,7 +78,7 @@ _COPY_WORK: Final = 2
 _ASKED_SHIFT: Final = 2
 #: Queues in a row that a message passes in one step.
 _MOST_DEPTH: Final = 8
-#: How long a queue waits that could not feed, if nothing else lets it go on; in seconds.
+#: How long a queue waits that could not feed, if nothing else lets it continue; in seconds.
 _RETRY_S: Final = 0.02
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
@@ -375,7 +375,7 @@ class Feeder(FeedPort):
             return False
         if is_due and audience.stalled and not queue.skips:
             if queue.waiting:
-                self._try_later(queue)  # it stands in another line
+                self._try_later(queue)  # it is in another line
             else:
                 queue.waiting = True
                 audience.line.append(queue)
@@ -440,7 +440,7 @@ class Feeder(FeedPort):
             core.wakeups.arm(self._timer, now + _RETRY_S)
 
     def release(self, queue: Queue) -> None:
-        """Let those go on soon that wait for room in a queue which is fed no more."""
+        """Let those continue soon that wait for room in a queue which is fed no more."""
         waiters = queue.waiters
         for each in waiters:
             assert isinstance(each, Queue)

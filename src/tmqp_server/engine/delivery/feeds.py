@@ -40,7 +40,7 @@ __all__ = ["Feeds", "stored"]
 
 #: Units of work for a feed that goes with one of its queues.
 _FORGET_WORK: Final = 2
-#: Feeds that are looked at for one unit of work, to find a circle.
+#: Feeds that are examined for one unit of work, to find a circle.
 _FEEDS_PER_UNIT: Final = 8
 
 

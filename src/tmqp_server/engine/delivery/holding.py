@@ -34,7 +34,7 @@ from tmqp_server.engine.model.times import NEVER
 
 __all__ = ["HeldPush", "Holding"]
 
-#: How long until a line is looked at anew though nothing has left its queue, in seconds.
+#: How long until a line is examined again though nothing has left its queue, in seconds.
 _RETRY_S: Final = 0.05
 #: What ends a row of steps (``Broker.steps``).
 _A_PORTION: Final = 1_000
@@ -72,7 +72,7 @@ class Holding:
         self._lines: dict[int, dict[int, HeldPush]] = {}
         #: No later than when the first of all has waited long enough.
         self._next_due = NEVER
-        #: When all lines are looked at anew.
+        #: When all lines are examined again.
         self._retry_at = NEVER
         self._trying: HeldPush | None = None
         #: Those for which the last step had no budget: they are tried before all others.
@@ -186,7 +186,7 @@ class Holding:
             return False
         core = self._core
         core.budget -= 1
-        core.refund(held.memory)  # or it would stand in its own way
+        core.refund(held.memory)  # or it would be in its own way
         held.stays = False
         self._trying = held
         return True

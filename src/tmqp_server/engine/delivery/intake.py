@@ -113,7 +113,7 @@ def _is_deferred(command: Push) -> bool:
 
 
 class Intake:
-    """Takes pushes and acknowledges."""
+    """Takes pushes and acknowledgements."""
 
     __slots__ = (
         "_core",

@@ -31,7 +31,7 @@ _UNIT_SHIFT: Final = 10
 #: Lanes of one priority that have the same takers, and lanes that wait for something; when there
 #: are more, what comes next waits until one is empty.
 _MOST_LANES: Final = 1_024
-#: Filters that are tried, and lanes that are looked at, for one unit of work: 2 ** 3, 2 ** 6.
+#: Filters that are tried, and lanes that are examined, for one unit of work: 2 ** 3, 2 ** 6.
 _FILTERS_SHIFT: Final = 3
 _LANES_SHIFT: Final = 6
 
@@ -128,7 +128,7 @@ class KeyChooser(Choosing):
         ready: int,
         now: float,
     ) -> bool:
-        """What becomes of the message in hand, which these would take."""
+        """What happens to the message in flight, which these would take."""
         key = self._key_of(queue, message)
         if key and waiting.table.strict:
             return self._in_order(queue, waiting, message, key, takers, ready, now)

@@ -155,7 +155,7 @@ class Moves(Batches):
 
 
 def _again(message: Message) -> Message:
-    """What was to be moved, as it was: the message itself stands in its list as one that is gone,
+    """What was to be moved, as it was: the message itself is in its list as one that is gone,
     until that is tidied up."""
     found = Message(
         message.message_id,

@@ -282,7 +282,7 @@ class Outcomes(Rooms):
         if not self._core.has_room_to_save(message.size):
             return False
         if not queue.saves and not queue.has_disk_for(message):
-            return False  # where all are saved that was looked at when it came
+            return False  # where all are saved that was examined when it came
         self.saver.save(queue, message)
         return True
 
@@ -344,7 +344,7 @@ class Outcomes(Rooms):
         self.drop(queue, message)
 
     def settle(self, queue: Queue, message: Message) -> None:
-        """Close the books on a message; the caller has counted what became of it."""
+        """Close the books on a message; the caller has counted what happened to it."""
         self._flights.let_go(queue, message)
         if self._forget(queue, message):
             self._core.schedule(queue)

@@ -200,7 +200,7 @@ class Puller:
             pulling.returned.add(message.sequence)
 
     def _finish(self, queue: Queue, pulling: Pulling) -> None:
-        """Say that a pull is over, clear what it wants cleared, let the next one go on."""
+        """Say that a pull is over, clear what it wants cleared, let the next one continue."""
         core = self._core
         self._drop(queue, pulling)
         reason = _END

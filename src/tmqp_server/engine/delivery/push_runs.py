@@ -89,7 +89,7 @@ class RunIntake:
         self._feeds = FeedRuns(core, flights, dealer)
 
     def push(self, run: PushRun, now: float) -> bool:
-        """Carry a run out in one go; False, with nothing done, when that is not possible.
+        """Carry a run out together; False, with nothing done, when that is not possible.
 
         The same as so many pushes: each would enter the queue, be sent to all and be settled before
         the next, so at no time would there be more than the largest beside what is there already.
@@ -252,7 +252,7 @@ class RunIntake:
 
     def _mask_of(self, queue: Queue, session: Session, run: PushRun) -> int:
         """The mask of all messages of a run by the filters of the consumers; -1 where each must be
-        looked at by itself, or behind others."""
+        examined by itself, or behind others."""
         selection = queue.audience.selection
         assert selection is not None, "there are filters"
         if selection.family is None or queue.high_count or queue.regular_count:
@@ -429,7 +429,7 @@ class RunIntake:
         """Take answers, each with this budget, to the end or until one has much to follow: somebody
         can take messages again, or there are so many effects.
 
-        False, with nothing done, when each must be looked at by itself.
+        False, with nothing done, when each must be examined by itself.
         """
         core = self._core
         session = core.sessions.get(run.session)

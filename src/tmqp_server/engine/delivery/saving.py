@@ -50,7 +50,7 @@ class Saver:
         self._flights = flights
 
     def save(self, queue: Queue, message: Message) -> None:
-        """Have a message kept that is not yet, where it stands."""
+        """Have a message kept that is not yet, where it is."""
         self._save(queue, message, False)
 
     def defer(self, queue: Queue, message: Message, due_at: float) -> None:

@@ -48,7 +48,7 @@ __all__ = ["Sender"]
 
 #: Filters that are tried for one unit of work: 2 ** 3.
 _FILTERS_SHIFT: Final = 3
-#: Bytes of a pulled message that count as one unit of work: it is written anew for its request.
+#: Bytes of a pulled message that count as one unit of work: it is written again for its request.
 _PULLED_BYTES_PER_UNIT: Final = 16_384
 
 
@@ -66,7 +66,7 @@ class Sender:
         """Send *message*, which is in no list any more; takes its work from the budget."""
         self._core.budget -= 1
         audience = queue.audience
-        # If nobody is waited for, all who hear get it, whatever they have in hand (Flights.give).
+        # If nobody is waited for, all who hear get it, whatever they have in flight (Flights.give).
         if queue.plain and audience.special == 0 and (audience.stalled == 0 or queue.skips):
             self._send_to_all(queue, message, audience, now)
         elif queue.single and audience.filters == 0:

@@ -29,7 +29,7 @@ __all__ = ["PendingShelf", "Shelving", "read_ahead"]
 #: Messages, and bytes, of a portion.
 _MOST: Final = 256
 _MOST_BYTES: Final = 1_048_576
-#: Two messages whose sequences differ by more are not read in one go.
+#: Two messages whose sequences differ by more are not read together.
 _MOST_APART: Final = 16
 
 

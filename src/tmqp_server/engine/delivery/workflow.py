@@ -308,7 +308,7 @@ class Workflow:
     def take_back(self, subscription: Subscription, now: float) -> None:
         """Deal with what one has unanswered who has left: it goes back at once, or times out.
 
-        No more than a session may have in hand, and all of it before anything is sent again: it
+        No more than a session may have in flight, and all of it before anything is sent again: it
         comes back in its order.
         """
         holds = subscription.holds
@@ -370,7 +370,7 @@ class Workflow:
             self._core.out.append(Reply(session.number, request, code))
 
     def go_on(self, queue: Queue, now: float) -> None:
-        """Let a queue go on, and the pulls that wait for it, after an answer was taken."""
+        """Let a queue continue, and the pulls that wait for it, after an answer was taken."""
         if (queue.high_count or queue.regular_count) and not queue.runnable:
             self._pump.pump(queue, now)
         if queue.parked:

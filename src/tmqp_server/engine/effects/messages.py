@@ -141,13 +141,14 @@ class AnswerPull(Effect):
 
 @mypyc_attr(acyclic=True)
 class Confirm(Effect):
-    """Tell a producer what became of its message; at most once a message (F77-F80).
+    """Tell a producer what happened to its message; at most once a message (F77-F80).
 
     ``channel`` is the message's spelling.  ``first_acquirer`` is the message's flag at this moment
-    (F78).  When a consumer's own acknowledge is passed on, ``source`` is that consumer's id (empty
-    when names are hidden) and ``forwarded`` its acknowledge as its door brought it (F79);
-    otherwise ``source`` is empty and ``forwarded`` None.  ``reason`` counts when not ``positive``.
-    ``receivers`` is how many consumers the message went to at once; -1 when nobody asked.
+    (F78).  When a consumer's own acknowledgement is passed on, ``source`` is that consumer's id
+    (empty when names are hidden) and ``forwarded`` its acknowledgement as its door brought it
+    (F79); otherwise ``source`` is empty and ``forwarded`` None.  ``reason`` counts when not
+    ``positive``.  ``receivers`` is how many consumers the message went to at once; -1 when nobody
+    asked.
     """
 
     __slots__ = (

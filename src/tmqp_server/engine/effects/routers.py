@@ -33,8 +33,9 @@ class CallHttp(Effect):
 class AnswerRouted(Effect):
     """What a called program answered to a publisher's message (F123).
 
-    ``interaction`` is the binding's: ASKS_ACKNOWLEDGE for an acknowledge, positive when ``code`` is
-    0; ASKS_RESPONSE for a response with ``code`` and ``body``.  ``request`` is the publisher's.
+    ``interaction`` is the binding's: ASKS_ACKNOWLEDGE for an acknowledgement, positive when
+    ``code`` is 0; ASKS_RESPONSE for a response with ``code`` and ``body``.  ``request`` is the
+    publisher's.
     """
 
     __slots__ = ("session", "request", "interaction", "code", "body")

@@ -110,7 +110,7 @@ class Left(Effect):
 @mypyc_attr(acyclic=True)
 class Lapsed(Effect):
     """A delivery is the session's own no more, though it has not answered for it: an answer would
-    get 404 or 403.  Only for those that want to hear of it (``Connect``, ``Join``).
+    get 404 or 403.  Only for those that want to be notified of it (``Connect``, ``Join``).
 
     ``channel`` is the channel's real name, as in ``Deliver``; ``message_id`` and ``sequence`` are
     the message's.  ``reason`` is ``LAPSE_TIMED_OUT``, ``LAPSE_REMOVED`` where the queue was cleared
@@ -140,7 +140,7 @@ class Lapsed(Effect):
 @mypyc_attr(acyclic=True)
 class PushDecided(Effect):
     """The push that was held until there was room is held no more: what ``session``, a connection,
-    has asked for after it goes on."""
+    has asked for after it continues."""
 
     __slots__ = ("session",)
 
@@ -150,8 +150,8 @@ class PushDecided(Effect):
 
 @mypyc_attr(acyclic=True)
 class EventsEnded(Effect):
-    """The session is told of an event no more, because its channel or queue was removed; clients
-    are not told so by TMQP.  ``channel`` is as the session spelt it."""
+    """The session is notified of an event no more, because its channel or queue was removed;
+    clients are not told so by TMQP.  ``channel`` is as the session spelt it."""
 
     __slots__ = ("session", "event", "channel")
 

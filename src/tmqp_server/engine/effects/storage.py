@@ -35,10 +35,10 @@ class Append(Effect):
     Tickets rise and are never used twice.  A world without storage answers Synced(ticket, False).
     A storage keeps the order of Append and Erase.
 
-    ``key`` is the queue's, ``sequence`` the place in it: it rises from Append to Append of a queue.
-    With ``old`` the message has a copy of that sequence in the queue ``old_key``: it is settled
-    when this one is safe, at the same moment, and only then.  A ``transient`` message is put on
-    disk to save memory and need not survive a restart.
+    ``key`` is the queue's, ``sequence`` the place in it: it increases from Append to Append of a
+    queue.  With ``old`` the message has a copy of that sequence in the queue ``old_key``: it is
+    settled when this one is safe, at the same moment, and only then.  A ``transient`` message is
+    put on disk to save memory and need not survive a restart.
     """
 
     __slots__ = (

@@ -9,15 +9,15 @@ accounts:
 ``Queue.flights``, ``duplicates``, ``held``       what is in flight, and what holds the queue back
 ``Queue.count``, ``bytes``                   messages in memory, and their bytes
 ``Core.message_bytes``                       what the messages of all queues are charged
-``Client.in_flight``, ``full``               how much a consumer has in hand, and whether too much
+``Client.in_flight``, ``full``               how much a consumer has in flight, and whether too much
 ``Message.holder``, ``holders``, ``held``    who has it, and what knowing that is charged
-most of ``QueueCounters``                    what became of messages
+most of ``QueueCounters``                    what happened to messages
 ===========================================  ===================================================
 
 ``RunFlights`` is the part of it for messages that come in runs, ``DeferralFlights`` that for those
 that are deferred.
 
-*The short ways.*  Most messages come and go by functions that do in one go what several others do
+*The short ways.*  Most messages come and go by functions that do together what several others do
 for the rest: ``take_in``, ``sent_to_all``, ``answer_in_place``, ``finish``, ``take_off_run`` and
 ``count_run``.  Each says which functions it stands for.
 """
@@ -234,7 +234,7 @@ class Flights(DeferralFlights):
         return True
 
     def skip(self, queue: Queue, count: int) -> None:
-        """Count how often a consumer was passed over that could not take a message."""
+        """Count how often a consumer was skipped that could not take a message."""
         queue.counters.skipped += count
 
     def miss(self, queue: Queue, count: int) -> None:
@@ -345,7 +345,7 @@ class Flights(DeferralFlights):
         erased: list[int] | None,
     ) -> bool:
         """``answer``, ``leave`` and ``finish`` in one, of a message that only this consumer has and
-        nobody else need hear of.  False, with nothing done, when it is not such a message.
+        no other code needs to know of.  False, with nothing done, when it is not such a message.
 
         *erased* takes the sequence of one that the storage may forget; the caller tells the
         storage.  Without it such a message is not taken.
@@ -446,13 +446,13 @@ class Flights(DeferralFlights):
             self._lighten(queue, message, client)
 
     def _release(self, message: Message) -> None:
-        """Nobody has a message in hand any more that several had."""
+        """Nobody has a message in flight any more that several had."""
         self._core.refund(message.held)
         message.held = 0
         message.holders = None
 
     def land(self, queue: Queue, message: Message) -> None:
-        """Nobody has the message in hand any more."""
+        """Nobody has the message in flight any more."""
         leave(queue, message)
         if message.marks & MARK_KEYED:
             let_go(self._core, queue, message, False)
@@ -484,7 +484,8 @@ class Flights(DeferralFlights):
             _enter_timed(queue, message.message_id, message)
         self._core.arm(queue)
 
-    # --- Consumers that have too much in hand ----------------------------------------------------
+    # --- Consumers that have too much in flight
+    # ----------------------------------------------------
 
     def _lighten(self, queue: Queue, message: Message, client: Client) -> None:
         """Note that a client, at whom one looks closely, has a message no longer.

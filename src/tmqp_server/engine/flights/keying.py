@@ -134,7 +134,7 @@ def _forget(books: Books, queue: Queue, table: KeyTable, message: Message, size:
 
 
 def let_go(books: Books, queue: Queue, message: Message, settled: bool) -> bool:
-    """Nobody has a message in hand any more, or it is settled: others need not wait for it.
+    """Nobody has a message in flight any more, or it is settled: others need not wait for it.
 
     Returns whether some waited that may go now.
     """

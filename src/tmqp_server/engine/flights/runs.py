@@ -144,7 +144,7 @@ class RunFlights:
         """``admit``, ``give`` and ``take_off`` for messages of a run: the first is for the first of
         *holders*, and so on; *contents* are those of its wire form.
 
-        The caller counts, by ``hold_run``, what the holders have in hand.  Returns the messages
+        The caller counts, by ``hold_run``, what the holders have in flight.  Returns the messages
         that are to be saved, if *marks* say so.  None, with nothing done, when one of them would be
         a duplicate.
         """
@@ -216,7 +216,7 @@ class RunFlights:
         return self._window - client.in_flight
 
     def hold_run(self, client: Client, count: int) -> None:
-        """Count so many messages of a run that a consumer has in hand."""
+        """Count so many messages of a run that a consumer has in flight."""
         client.in_flight += count
         if client.in_flight >= self._window and not client.full:
             self._fill(client)

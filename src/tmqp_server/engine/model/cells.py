@@ -92,7 +92,7 @@ _TABLES: Final = 64
 _BLOCK_BITS: Final = 9
 #: Cells of a part of a tick.
 _PART_CELLS: Final = 512
-#: When so few are left in a block or a part, it is made anew: a table that shrinks keeps its size.
+#: When so few are left in a block or a part, it is made again: a table that shrinks keeps its size.
 _SHRINK_AT: Final = (128, 32, 8, 0)
 
 
@@ -299,17 +299,17 @@ class _Tick:
 
 
 class CellWheel:
-    """Cells by the tick in which they are to be looked at."""
+    """Cells by the tick in which they are to be examined."""
 
     __slots__ = ("_order", "_ticks")
 
     def __init__(self) -> None:
         self._ticks: dict[int, _Tick] = {}
-        #: A heap of ticks; one that ``_ticks`` no longer has is passed over.
+        #: A heap of ticks; one that ``_ticks`` no longer has is skipped.
         self._order: list[int] = []
 
     def add(self, cell: Cell, now_ns: int) -> None:
-        """Let a cell be looked at: when its tick is over, or, long before, to be filed again."""
+        """Let a cell be examined: when its tick is over, or, long before, to be filed again."""
         due_ns = cell.due_ns
         left = due_ns - now_ns
         size = _TICK_NS
@@ -336,7 +336,7 @@ class CellWheel:
             del self._ticks[cell.tick]
 
     def next_due_ns(self) -> int:
-        """When the next cell is to be looked at; -1 for never."""
+        """When the next cell is to be examined; -1 for never."""
         order = self._order
         while order:
             tick = order[0]
@@ -352,7 +352,7 @@ class CellWheel:
         return NEVER if due_ns < 0 else (due_ns + 1_000) / SECOND_NS
 
     def take(self, now_ns: int, limit: int) -> list[Cell]:
-        """Take out up to *limit* cells that are to be looked at now."""
+        """Take out up to *limit* cells that are to be examined now."""
         found: list[Cell] = []
         while len(found) < limit:
             due_ns = self.next_due_ns()

@@ -42,7 +42,7 @@ __all__ = ["Channel", "ChannelTable", "IdleTimer", "is_disposable"]
 
 #: Queues in the remembered answers to questions for tags.
 _TAGGED: Final = 65_536
-#: Walks over all queues that are told of queues that go.
+#: Walks over all queues that are notified of queues that go.
 _MOST_SURVEYS: Final = 16
 
 
@@ -130,7 +130,7 @@ class Channel:
         return not self.options.owner_only or self.owner is client
 
     def pushed(self) -> int:
-        """A number that rises with every message."""
+        """A number that increases with every message."""
         total = 0
         for queue in self.queues.values():
             total += queue.sequence
@@ -500,8 +500,8 @@ class ChannelTable:
         return queue
 
     def begin_survey(self) -> SurveyInProgress:
-        """What a walk over all queues must be told of those that go; the oldest of many that were
-        never ended is forgotten."""
+        """What a walk over all queues must be notified of those that go; the oldest of many that
+        were never ended is forgotten."""
         if len(self._surveys) >= _MOST_SURVEYS:
             self._surveys.pop(0)
         found = SurveyInProgress()

@@ -113,11 +113,11 @@ class Client:
         self.termed = False
         #: It is full, or has terms: something follows when it has answered.
         self.closely = False
-        #: With so many deliveries in hand one more must be looked at; 0 until that is known.
+        #: With so many deliveries in flight one more must be examined; 0 until that is known.
         self.most = 0
         #: It is told when a delivery is its own no more (``Lapsed``).
         self.hears_lapses = False
-        #: Deliveries sent to it whose acknowledge is awaited.
+        #: Deliveries sent to it whose acknowledgement is awaited.
         self.in_flight = 0
         self.pushed = 0
         #: Deliveries to it, those excepted that reached all of a channel (see ``Audience``).

@@ -197,7 +197,7 @@ class BrokerCounters:
         self.unknown_tickets = 0
         #: Direct messages not sent to a client because its outbound buffer was full.
         self.directs_skipped = 0
-        #: Responses and acknowledges not passed on: no such client, or its buffer stayed full.
+        #: Responses and acknowledgements not passed on: no such client, or its buffer stayed full.
         self.answers_dropped = 0
         #: Decisions of other nodes about messages that are here, and about others.
         self.decisions_applied = 0

@@ -102,7 +102,7 @@ class DeferralLine:
         return entry
 
     def lower(self, entry: Deferral) -> None:
-        """Let an entry stand in the order of time."""
+        """Put an entry into the order of time."""
         entry.place = len(self.heap)
         self.heap.append(entry)
         self._rise(entry)
@@ -349,7 +349,7 @@ class Deferrals:
         return found
 
     def snapshot(self) -> list[list[Deferral]]:
-        """All there is at this moment, copied in one go."""
+        """All there is at this moment, copied together."""
         lists = [list(self._high.heap), list(self._regular.heap)]
         if self.shelf is not None:
             lists.append(list(self.shelf.high.entries.values()))

@@ -70,7 +70,7 @@ _REFUSE_NEGATIVELY: Final = Decision(False, False, PUT_BACK_NO, DECIDE_ACK_NEGAT
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AllowAll(DeliveryHandler):
-    """Overrides nothing: every message is sent, no producer hears of it."""
+    """Overrides nothing: every message is sent, no producer is notified of it."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -170,7 +170,7 @@ class RejectNack(DeliveryHandler):
     """Takes nothing, and every producer is told."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
-        """Refuse with a negative acknowledge."""
+        """Refuse with a negative acknowledgement."""
         return _REFUSE_NEGATIVELY
 
 

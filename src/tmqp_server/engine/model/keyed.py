@@ -29,7 +29,7 @@ __all__ = ["KeyedList"]
 class KeyedList(ParkingList):
     """Messages of one priority, of which some wait for others.
 
-    ``rest`` is what is left of the freed lane that the message in hand comes from.
+    ``rest`` is what is left of the freed lane that the message in flight comes from.
     """
 
     __slots__ = ("owned", "held", "freed", "rest", "table")
@@ -71,7 +71,7 @@ class KeyedList(ParkingList):
     # --- Examining -------------------------------------------------------------------------------
 
     def examine(self) -> Message | None:
-        """Take the next message in hand that must be looked at, or None."""
+        """Take the next message in flight that must be examined, or None."""
         self.rest = None
         front = self.front
         while self.freed:
@@ -92,11 +92,12 @@ class KeyedList(ParkingList):
         return super().examine()
 
     def is_front_new(self) -> bool:
-        """Whether something has come back, so that it must be looked at first."""
+        """Whether something has come back, so that it must be examined first."""
         return bool(self.front.stamps)
 
     def return_to_front(self, message: Message) -> None:
-        """Look at the message in hand again when the lanes are done: there are too many of them."""
+        """Look at the message in flight again when the lanes are done: there are too many of
+        them."""
         lane = Lane(0, 0)
         lane.put(self.stamp, message)
         self._look_again(lane)
@@ -127,7 +128,7 @@ class KeyedList(ParkingList):
         return found
 
     def take_owned(self, owner: Owner) -> Message:
-        """Take the oldest message of an owner in hand; there must be one."""
+        """Take the oldest message of an owner in flight; there must be one."""
         lane = self.owned[owner.number]
         self.stamp = lane.stamps[0]
         message = lane.take()
@@ -136,7 +137,7 @@ class KeyedList(ParkingList):
         return message
 
     def own(self, owner: Owner, message: Message) -> None:
-        """Let the message in hand wait for one consumer alone."""
+        """Let the message in flight wait for one consumer alone."""
         lane = self.owned.get(owner.number)
         if lane is None:
             lane = Lane(0, 0)
@@ -150,11 +151,11 @@ class KeyedList(ParkingList):
             self._look_again(lane)
 
     def has_room_to_hold(self, name: object, most: int) -> bool:
-        """Whether the message in hand can wait for this; *most* is a number of lanes."""
+        """Whether the message in flight can wait for this; *most* is a number of lanes."""
         return self.rest is not None or name in self.held or len(self.held) < most
 
     def hold(self, name: object, message: Message) -> None:
-        """Let the message in hand wait for what has this name, and the rest of its lane."""
+        """Let the message in flight wait for what has this name, and the rest of its lane."""
         lane = self.rest
         if lane is None:
             lane = Lane(0, 0)
@@ -163,7 +164,7 @@ class KeyedList(ParkingList):
         self.hold_rest(name)
 
     def hold_rest(self, name: object) -> None:
-        """Let the rest of the lane of the message in hand wait for what has this name."""
+        """Let the rest of the lane of the message in flight wait for what has this name."""
         lane = self.rest
         self.rest = None
         if lane is None or not lane.stamps:
@@ -176,7 +177,7 @@ class KeyedList(ParkingList):
             there.put(stamp, message)
 
     def free_rest(self) -> None:
-        """Have the rest of the lane of the message in hand looked at next."""
+        """Have the rest of the lane of the message in flight looked at next."""
         lane = self.rest
         self.rest = None
         if lane is not None and lane.stamps:

@@ -49,7 +49,7 @@ class Owner:
         self.buckets: dict[int, Bucket] = {}
 
     def has_gone(self, takers: dict[int, Subscription]) -> bool:
-        """Whether it is none of these any more, or wants other messages than it did."""
+        """Whether it is not one of these any more, or wants other messages than it did."""
         subscription = self.subscription
         there = takers.get(subscription.session.number)
         return there is not subscription or subscription.filter is not self.filter
@@ -64,7 +64,7 @@ class Bucket:
         self.number = number
         self.owner = owner
         self.in_hand = 0
-        #: It is to be his no longer when he has none in hand.
+        #: It is to be his no longer when he has none in flight.
         self.closing = False
 
 
@@ -99,7 +99,7 @@ class KeyTable:
         self.strict = strict
         #: What it is charged in the broker's books.
         self.memory = 0
-        #: Of all that is in hand, or has come back since.
+        #: Of all that is in flight, or has come back since.
         self.grips: dict[Message, Grip] = {}
         #: Strict: the message for which others of its key wait, by the key.
         self.locks: dict[str, Message] = {}

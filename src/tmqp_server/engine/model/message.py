@@ -57,9 +57,9 @@ __all__ = [
     "verdict",
 ]
 
-#: It stands in the high-priority list (F85).
+#: It is in the high-priority list (F85).
 MARK_HIGH: Final = 1
-#: Its producer asked to be told what became of it.
+#: Its producer asked to be told what happened to it.
 MARK_WANTS: Final = 2
 #: Its producer has been told, or will be by a confirm that waits for the storage (F77).
 MARK_CONFIRMED: Final = 4
@@ -73,7 +73,7 @@ MARK_ANSWERED: Final = 32
 MARK_BACK_START: Final = 64
 MARK_BACK_END: Final = 128
 MARK_BACK: Final = 192
-#: It is settled; a list that still holds it must pass over it.
+#: It is settled; a list that still holds it must skip it.
 MARK_GONE: Final = 256
 #: Another message with the same id was in flight in its queue when it was sent.
 MARK_DUPLICATE: Final = 512
@@ -89,7 +89,7 @@ MARK_FAILED: Final = 8_192
 MARK_TOGETHER: Final = 16_384
 #: It is in flight, or about to be, with consumers that have times of their own; see ``timed.py``.
 MARK_TIMED: Final = 32_768
-#: Such a consumer was silent although it is there, or the producer was told of its silence.
+#: Such a consumer was silent although it is there, or the producer was notified of its silence.
 MARK_SILENT: Final = 65_536
 #: It goes back without counting as put back: whoever wanted that gave it back so.
 MARK_UNCOUNTED: Final = 131_072
@@ -418,7 +418,7 @@ class Wires:
     def unpack(self, packed: bytes) -> tuple[list[str], list[int], list[object]]:
         """What was packed, message by message: the ids, the sizes and the wire forms.
 
-        :param packed: the bytes of one or several, one behind the other.
+        :param packed: the bytes of one or several, one after the other.
         """
         raise NotImplementedError
 

@@ -35,7 +35,7 @@ __all__ = ["ParkingList", "with_levels"]
 class ParkingList(WaitingList):
     """Messages of one priority, of which some are parked by who would take them.
 
-    ``examine`` takes one in hand, which then must ``park`` or ``leave``; ``stamp``, ``mask`` and
+    ``examine`` takes one in flight, which then must ``park`` or ``leave``; ``stamp``, ``mask`` and
     ``seen`` are about it.
     """
 
@@ -87,7 +87,7 @@ class ParkingList(WaitingList):
         self.epoch = selection.epoch
 
     def examine(self) -> Message | None:
-        """Take the next message in hand that must be looked at, or None."""
+        """Take the next message in flight that must be examined, or None."""
         self.mask = 0
         self.seen = 0
         front = self.front
@@ -137,16 +137,17 @@ class ParkingList(WaitingList):
         return first != NO_STAMP and first < stamp
 
     def is_front_new(self) -> bool:
-        """Whether something was put back before all others, so that it must be looked at first."""
+        """Whether something was put back before all others, so that it must be examined first."""
         stamps = self.front.stamps
         return bool(stamps) and stamps[0] < 0
 
     def return_to_front(self, message: Message) -> None:
-        """Look at the message in hand again when the lanes are done: there are too many of them."""
+        """Look at the message in flight again when the lanes are done: there are too many of
+        them."""
         self.front.put(self.stamp, message)
 
     def park(self, message: Message, mask: int) -> None:
-        """Let the message in hand stand in the lane of those who would take it."""
+        """Park the message that is being examined in the lane of the consumers that accept it."""
         lane = self.lanes.get(mask)
         if lane is None:
             lane = Lane(mask, self.epoch)
@@ -154,13 +155,13 @@ class ParkingList(WaitingList):
         lane.put(self.stamp, message)
 
     def leave(self, message: Message) -> None:
-        """The message in hand goes."""
+        """The message in flight goes."""
         self.count -= 1
         if message.rare is not None:
             self._stop_expiry(message)
 
     def take_parked(self, selection: Selection, ready: int) -> Message | None:
-        """Take the oldest parked message that one of those who are ready would take in hand, or
+        """Take the oldest parked message that one of those who are ready would take in flight, or
         None; ``mask`` says who would."""
         best: Lane | None = None
         empty: list[int] = []

@@ -72,7 +72,7 @@ class Queue(QueueFacts):
     """One queue of a channel.  Changed only by the engine's modules; handlers see its facts.
 
     ``held`` is the message whose acknowledge the queue waits for before it sends another
-    (WaitForAcknowledge, F96).  ``waiting`` says that it stands in its audience's line,
+    (WaitForAcknowledge, F96).  ``waiting`` says that it is in its audience's line,
     ``runnable`` that it has work left for the next ``on_deadline``.
     """
 
@@ -119,7 +119,7 @@ class Queue(QueueFacts):
         self.timer = QueueTimer(self)
         self.waiting = False
         self.runnable = False
-        #: Messages that pulls under way have promised to send.
+        #: Messages that pulls in progress have promised to send.
         self.reserved = 0
         #: Messages of batches that are not safe yet: accepted, and in no other place.
         self.withheld = 0
@@ -255,7 +255,7 @@ class Queue(QueueFacts):
             self.regular = with_levels(self.regular, self.gauge if ten else None)
 
     def heed(self) -> None:
-        """Note anew whether somebody must hear that a message has left."""
+        """Note again whether somebody must hear that a message has left."""
         self.heeded = self.fleeting or len(self.waiters) > 0 or self.expected > 0
 
     def expect(self, count: int) -> None:
@@ -545,7 +545,7 @@ class Queue(QueueFacts):
         return len(self.flights) + timed
 
     def duplicate_held_by(self, message_id: str, client: Client) -> Message | None:
-        """The oldest duplicate of that id which *client* has in hand, or None."""
+        """The oldest duplicate of that id which *client* has in flight, or None."""
         for message in self.duplicates.get(message_id, ()):
             if message.is_held_by(client):
                 return message

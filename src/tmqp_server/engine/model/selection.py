@@ -121,7 +121,7 @@ class Selection:
     # --- Places ----------------------------------------------------------------------------------
 
     def place(self, filters: list[SubscriptionFilter | None]) -> None:
-        """The ring is formed anew: the filters of those who stand in it, in order."""
+        """The ring is formed again: the filters of those who are in it, in order."""
         self._takers = {}
         self._open = 0
         for slot in self.slots.values():
@@ -169,7 +169,7 @@ class Selection:
 
     def mask_of_all(self, sample: Message) -> int:
         """The mask of messages that are all alike in what the family looks at; -1, with nothing
-        counted, where each must be looked at by itself."""
+        counted, where each must be examined by itself."""
         key = self._key_of(sample)
         if key is None:
             return -1

@@ -3,7 +3,7 @@
 Theory of operation.  Most messages go to an audience in which every consumer can take everything;
 that case must not require a check of each consumer.  So an audience *counts* its exceptions instead
 of finding them: ``stalled`` subscriptions cannot take a delivery now (the session's outbound buffer
-is full, it has too much unanswered, or the credit is used up), ``special`` ones must be looked at
+is full, it has too much unanswered, or the credit is used up), ``special`` ones must be examined
 each time (they have a finite credit or a filter).  While both are 0, the lists of session numbers,
 made when a client joins or leaves and shared by all effects in between, are the recipients.
 
@@ -81,7 +81,7 @@ class Session(Client):
         #: The recipients of what it alone gets; always this very list, which is never changed.
         self.alone = [number]
         self.subscriptions: dict[str, Subscription] = {}
-        #: Its pulls that are under way, oldest first.
+        #: Its pulls that are in progress, oldest first.
         self.pulls: list[Pulling] = []
         self.event_subscriptions: dict[tuple[int, str, int], EventSubscription] = {}
         #: What it is charged in the broker's books.
@@ -128,7 +128,7 @@ class Session(Client):
 
 
 class Pulling:
-    """A pull under way; what it waits for is in ``pulls.py``.
+    """A pull in progress; what it waits for is in ``pulls.py``.
 
     ``count`` messages were promised, ``left`` of them are still to be sent, ``index`` were.
     """
@@ -173,9 +173,9 @@ class Pulling:
         self.clear_high = clear_high
         self.clear_regular = clear_regular
         self.info = info
-        #: It stands in ``Core.pulls``.
+        #: It is in ``Core.pulls``.
         self.runnable = False
-        #: It stands in ``Queue.parked``.
+        #: It is in ``Queue.parked``.
         self.parked = False
         self.over = False
         #: The handler kept a message from this consumer.
@@ -187,7 +187,7 @@ class Pulling:
 
 
 class EventSubscription:
-    """One session's wish to be told of an event; ``channel`` is spelt as it spelt it (F131).
+    """One session's wish to be notified of an event; ``channel`` is spelt as it spelt it (F131).
 
     ``specified`` asks for the form of the specification.
     """
@@ -394,7 +394,7 @@ class Audience:
             session.delivered += self.fanouts - subscription.fanouts_before
 
     def recount(self, subscription: Subscription) -> None:
-        """Count a subscription anew after its credit, filter or session changed."""
+        """Count a subscription again after its credit, filter or session changed."""
         session = subscription.session
         deaf = not subscription.can_take()
         if deaf != subscription.deaf:

@@ -135,7 +135,7 @@ class ChannelSnapshot(Record):
 
 
 class FeedSnapshot(Record):
-    """One feed: the queues, the filter as it was written down, and what became of messages.
+    """One feed: the queues, the filter as it was written down, and what happened to messages.
 
     ``copied`` were; ``passed`` its filter did not accept; ``skipped`` the target could not take.
     ``waiting`` is how many messages wait in the source, of which there is no copy yet.
@@ -416,7 +416,7 @@ class BrokerStatistics(Record):
         self.unknown_tickets = unknown_tickets
         #: Direct messages not sent to a client because its outbound buffer was full.
         self.directs_skipped = directs_skipped
-        #: Responses and acknowledges that were not passed on.
+        #: Responses and acknowledgements that were not passed on.
         self.answers_dropped = answers_dropped
         #: Events not told to a subscriber because its outbound buffer was full.
         self.events_skipped = events_skipped

@@ -27,9 +27,9 @@ class Terms(Record):
 
     At most ``window`` deliveries are unanswered at a time (-1: no bound; 0 sends none), in all
     queues of the channel; what a queue needs no answer for does not count, and neither does what
-    was sent before there were terms.  ``ack_timeout_ms`` is the subscriber's own acknowledge
+    was sent before there were terms.  ``ack_timeout_ms`` is the subscriber's own acknowledgement
     timeout, 0 for the queue's, -1 for none as long as it has joined.  ``returns`` says what
-    becomes of what it has when it leaves or its connection ends: ``PUT_BACK_NO`` lets it time out
+    happens to what it has when it leaves or its connection ends: ``PUT_BACK_NO`` lets it time out
     (F99), ``PUT_BACK_START`` and ``PUT_BACK_END`` have it go back at once, as by ``Release``;
     where ``counts`` is false, that does not count as a put-back.
     Where a message goes to one consumer, those of a higher ``priority`` come first.  While some are
@@ -70,7 +70,7 @@ class Terms(Record):
 
 
 class AcceptedTerms:
-    """The terms that hold for a subscription, and what it has in hand because of them."""
+    """The terms that hold for a subscription, and what it has in flight because of them."""
 
     __slots__ = (
         "holds",
@@ -88,8 +88,8 @@ class AcceptedTerms:
         self.holds: dict[Message, QueueFacts] | None = None
         #: How much that may be; -1 is no bound.
         self.window = -1
-        #: Its own acknowledge timeout: 0 is none, so that the queue's holds; NEVER waits as long
-        #: as it is there.
+        #: Its own acknowledgement timeout: 0 is none, so that the queue's holds; NEVER waits as
+        #: long as it is there.
         self.ack_timeout_s = 0.0
         #: Where that goes when it leaves (PUT_BACK_NO: it times out, F99); whether that counts.
         self.returns, self.counts = PUT_BACK_NO, True

@@ -40,7 +40,7 @@ class ExpiryWheel:
 
     def __init__(self) -> None:
         self._ticks: dict[int, dict[int, Message]] = {}
-        # A heap of ticks; one that _ticks no longer has is passed over.
+        # A heap of ticks; one that _ticks no longer has is skipped.
         self._order: list[int] = []
 
     def add(self, message: Message, expires_at: float) -> None:

@@ -61,10 +61,10 @@ class EngineTally:
     """What one broker has counted.
 
     Attributes: ``confirms`` and ``negative_confirms``, messages whose producers were told what
-    became of them; ``ended``, what sessions have counted that are over, by the name of their door;
-    ``refusals``, pushes that were refused, by the result code; ``published``, messages that were
-    published to routers; ``latency``, how long messages waited that could not be delivered at once,
-    and ``exemplars`` of these, None unless somebody wants them.
+    happened to them; ``ended``, what sessions have counted that are over, by the name of their
+    door; ``refusals``, pushes that were refused, by the result code; ``published``, messages that
+    were published to routers; ``latency``, how long messages waited that could not be delivered at
+    once, and ``exemplars`` of these, None unless somebody wants them.
     """
 
     __slots__ = (
@@ -98,7 +98,7 @@ class EngineTally:
             self.exemplars.note(bucket, message, seconds, now)
 
     def count_confirms(self, count: int, positive: bool = True) -> None:
-        """Count messages whose producers are told what became of them."""
+        """Count messages whose producers are told what happened to them."""
         if positive:
             self.confirms += count
         else:

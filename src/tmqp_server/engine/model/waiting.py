@@ -21,11 +21,11 @@ _TOLERATED_TOMBSTONES: Final = 1_024
 class WaitingList:
     """Messages of one priority that wait, first in first out.
 
-    A message that expires in the middle stays in the list as a tombstone, passed over by ``take``;
+    A message that expires in the middle stays in the list as a tombstone, skipped by ``take``;
     the list is tidied when more than half of it is tombstones.
 
     Many that came together may wait as one :class:`WaitingPart`, which is taken apart when it is
-    their turn.  The first messages are always at hand; parts stand behind them, and whatever comes
+    their turn.  The first messages are always at hand; parts are after them, and whatever comes
     later behind these.
     """
 
@@ -155,7 +155,7 @@ class WaitingList:
         return found
 
     def snapshot(self) -> list[WaitingPart]:
-        """All there is at this moment, settled ones among them, copied in one go."""
+        """All there is at this moment, settled ones among them, copied together."""
         found = [WaitingPart(list(self._messages))]
         for part in self._later:
             part.complete()

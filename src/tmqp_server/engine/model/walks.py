@@ -48,7 +48,7 @@ class ChannelWalk(Record):
 
     def take(self, pattern: str, *, queues: bool) -> int:
         """Take the next portion: channels, and with *queues* also their queues; returns how many
-        names were looked at."""
+        names were examined."""
         self.channels = []
         self.queues = []
         names = 0

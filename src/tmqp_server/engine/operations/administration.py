@@ -136,7 +136,7 @@ class Administration:
         code = RESULT_NOT_FOUND
         if channel is not None:
             options = command.changes.applied_to(channel.options)
-            core.charge_names(len(channel.queues))  # each is told of the change
+            core.charge_names(len(channel.queues))  # each is notified of the change
             code = core.channels.problem_of_change(channel, options)
             if code == RESULT_OK:
                 core.channels.change_rules(channel, options)
@@ -243,8 +243,9 @@ class Administration:
             self._remove(core.removals.popleft())
 
     def destroy_emptied(self) -> None:
-        """Destroy the queues that have become empty, with nobody there, in channels that want that;
-        and a channel when all its queues are empty (F101, specification "Channel Options")."""
+        """Destroy the queues that have become empty, with no such client, in channels that want
+        that; and a channel when all its queues are empty (F101, specification "Channel
+        Options")."""
         core = self._core
         emptied = core.emptied
         core.emptied = {}

@@ -51,7 +51,7 @@ from tmqp_server.engine.model.sessions import Session
 
 __all__ = ["Cells"]
 
-#: Cells that are freed in one go, each for a unit of work.
+#: Cells that are freed together, each for a unit of work.
 _MOST_FREED: Final = 256
 #: How much later than their deadlines cells are freed, so that few wake-ups free many, in seconds.
 _PATIENCE_S: Final = 0.05
@@ -82,7 +82,7 @@ class Cells:
         }
 
     def charged(self) -> int:
-        """What all cells are charged in the books, counted anew."""
+        """What all cells are charged in the books, counted again."""
         total = 0
         for space in self._spaces.values():
             total += space.memory

@@ -189,7 +189,7 @@ class Survey:
         self._channels: list[Channel] = list(core.channels.by_key.values())
         self._queues: list[Queue] = []
         self._sessions: list[Session] = list(core.sessions.values())
-        #: The next channel, the next of the queues of the one before, and the next session.
+        #: The next channel, the next of the queues of the previous one, and the next session.
         self._next = 0
         self._at = 0
         self._session = 0

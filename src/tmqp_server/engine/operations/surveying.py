@@ -67,7 +67,7 @@ class Surveying:
         return 0 if session is None else connection_of(session.number)
 
     def client_id_of(self, number: int) -> str:
-        """The id of the client of a session; empty when it is none's."""
+        """The id of the client of a session; empty when it is not one's."""
         session = self._core.sessions.get(number)
         return "" if session is None else session.client_id
 

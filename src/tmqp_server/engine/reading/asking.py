@@ -36,7 +36,7 @@ class Asked:
     """A question to the storage: who waits, about which queues, and where each of them ended.
 
     One asked ``again`` for somebody who was let in before is not counted among the questions that
-    are under way.
+    are in progress.
     """
 
     __slots__ = ("session", "request", "queues", "ends", "again")
@@ -152,7 +152,7 @@ class StorageQuestions:
     def problem_of(self, queue: Queue | None, incarnation: str, session: Session | None) -> int:
         """0 when something can be asked about this queue, else the result code to answer.
 
-        :param session: who asks; None if that was looked at already.
+        :param session: who asks; None if that was examined already.
         """
         if not self._core.stores:
             return RESULT_NOT_IMPLEMENTED

@@ -61,7 +61,7 @@ __all__ = ["Browsing", "PendingBrowse"]
 #: Messages that one step looks at, and those that it looks into, for a filter.
 _PORTION: Final = 4_000
 _FILTERED_PORTION: Final = 400
-#: Messages that are looked at for one unit of work, see ``Core.charge_names``; one that is shown is
+#: Messages that are examined for one unit of work, see ``Core.charge_names``; one that is shown is
 #: a unit.
 _LOOKED_AT_PER_UNIT: Final = 16
 #: What a place in a copied list takes.

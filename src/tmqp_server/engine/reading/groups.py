@@ -45,7 +45,7 @@ __all__ = ["AskedGroup", "Groups"]
 
 
 class AskedGroup(Asked):
-    """A group that is put where something is kept: ``queues`` are looked at, all ``told`` of.
+    """A group that is put where something is kept: ``queues`` are examined, all ``told`` of.
 
     ``by_time``: behind them is what came before some time.
     """

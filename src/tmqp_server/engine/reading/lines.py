@@ -77,11 +77,11 @@ class Lines:
         self._ready.pop(session.number, None)
 
     def has_work(self) -> bool:
-        """Whether some session may go on."""
+        """Whether some session may continue."""
         return bool(self._ready)
 
     def take_ready(self) -> list[SessionReads]:
-        """The lines that may go on, in the order in which they could; those of the blocked stay
+        """The lines that may continue, in the order in which they could; those of the blocked stay
         behind until they read again."""
         ready = list(self._ready.values())
         self._ready = {}

@@ -294,7 +294,7 @@ class Readers:
         self._core.reply(session, command.request, RESULT_OK, body)
 
     def remove_cursor(self, command: Command, session: Session) -> None:
-        """Forget a cursor, and let go of what is kept for it alone."""
+        """Forget a cursor, and released what is kept for it alone."""
         assert isinstance(command, RemoveCursor)
         queue = self._questions.find(command.channel, command.queue_id)
         code = self._questions.problem_of(queue, command.incarnation, session)
@@ -318,13 +318,13 @@ class Readers:
         return (queue if code == RESULT_OK else None), code
 
     def _tell(self, session: Session, request: object, queue: Queue, name: str) -> None:
-        self._cursors.advance(queue, name, 0)  # which waits for what is under way
+        self._cursors.advance(queue, name, 0)  # which waits for what is in progress
         self._core.reply(session, request, RESULT_OK, self._cursors.snapshot(queue, name))
 
     # --- What the storage says -------------------------------------------------------------------
 
     def perform(self, command: Command) -> bool:
-        """Carry out a command of the storage; False if it is none of these."""
+        """Carry out a command of the storage; False if it is not one of these."""
         if isinstance(command, OffsetsFound):
             self._offsets_found(command)
         elif isinstance(command, RangeRead):
@@ -422,7 +422,7 @@ class Readers:
 
 
 def _holds(queue: Queue, first: int) -> bool:
-    """Whether a cursor keeps all from *first* on, whatever becomes of it."""
+    """Whether a cursor keeps all from *first* on, whatever happens to it."""
     options = queue.options
     if not options.retain_for_readers or options.retain_bytes or options.retain_time_ms:
         return False

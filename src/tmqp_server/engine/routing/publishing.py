@@ -48,7 +48,7 @@ _GET: Final = 0
 _DELETE: Final = 4
 #: Tags that are compared with a filter for one unit of work.
 _TAGS_PER_UNIT: Final = 16
-#: Clients that are looked at, to find one of them, at the cost of sending to one.
+#: Clients that are examined, to find one of them, at the cost of sending to one.
 _LOOKED_AT_PER_CLIENT: Final = 16
 
 
@@ -56,7 +56,7 @@ class Publication:
     """A message for a router that is on its way.
 
     ``rest`` are the bindings to try when the one that is being called fails; ``calls`` counts the
-    calls under way that ask for nothing; ``settled`` says that the publisher is answered, or will
+    calls in progress that ask for nothing; ``settled`` says that the publisher is answered, or will
     be by a receiver.
     """
 
@@ -89,7 +89,7 @@ class Publication:
 
 
 class _Call:
-    """An HTTP call under way."""
+    """An HTTP call in progress."""
 
     __slots__ = ("interaction", "publication")
 

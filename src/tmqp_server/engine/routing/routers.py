@@ -56,7 +56,7 @@ class Binding:
 
 
 class Router:
-    """One router; ``turn`` is the place in ``bindings`` where round robin goes on.
+    """One router; ``turn`` is the place in ``bindings`` where round robin continues.
 
     ``custom`` is the user's object that routes instead of bindings.
     """

@@ -121,7 +121,7 @@ class Transaction:
         self.latest: PendingStage | None = None
 
     def snapshot(self) -> TransactionSnapshot:
-        """What is told of it."""
+        """What is reported about it."""
         return TransactionSnapshot(
             self.number,
             self.application,

@@ -97,7 +97,7 @@ __all__ = ["TransactionTimer", "Transactions"]
 
 #: What a client gets that names no timeout, if the server allows as much.
 _DEFAULT_TIMEOUT_MS: Final = 600_000
-#: Commits of one epoch that wait for the one that is under way.
+#: Commits of one epoch that wait for the one that is in progress.
 _MOST_WAITING: Final = 16
 #: Commits that wait for what is being put aside, in all.
 _MOST_LATE: Final = 256
@@ -205,7 +205,7 @@ class Transactions:
         """0 when transactions of this application can be."""
         core = self._core
         if not core.stores or core.takes_nodes or core.masters:
-            # Other servers of a cluster would not hear of what is committed here.
+            # Other servers of a cluster would not be notified of what is committed here.
             return RESULT_NOT_IMPLEMENTED
         size = len(application.encode("utf-8", "surrogatepass"))
         if not 0 < size <= core.limits.max_name_bytes or epoch < 0 or fault_of_name(application):
@@ -547,7 +547,7 @@ class Transactions:
         soonest = NEVER
         for transaction in list(self._open.values()):
             if transaction.state == COMMITTING:
-                continue  # armed anew if that fails
+                continue  # armed again if that fails
             if transaction.ends_at <= now:
                 core.budget -= 1
                 self._drop(transaction)

@@ -120,7 +120,7 @@ class Aside:
         return body
 
     def drop(self, numbers: Iterable[int]) -> None:
-        """Delete bodies; what is not there is passed over."""
+        """Delete bodies; what is not there is skipped."""
         for number in numbers:
             with suppress(OSError):
                 self._path(number).unlink(missing_ok=True)

@@ -131,14 +131,14 @@ def _begin(db: sqlite3.Connection, directory: Path) -> bytes:
     """Hold a moment of the database, and read the log that goes with it."""
     log = RecentLog(directory, 0)
     for _ in range(_ATTEMPTS):
-        # An open transaction holds the moment; without it each write would begin the copy anew.
+        # An open transaction holds the moment; without it each write would begin the copy again.
         db.execute("BEGIN")
         known = load_known(db)
         data = log.read()
         writes, problems = read_writes(data, known.number, {known.turn, known.before})
         if not problems and log.read()[:ALIGNMENT] == data[:ALIGNMENT]:
             return data if writes else b""
-        # The server has begun its log anew meanwhile; or it is damaged, and stays so.
+        # The server has begun its log again meanwhile; or it is damaged, and stays so.
         db.execute("ROLLBACK")
         time.sleep(_PAUSE_S)
     db.execute("BEGIN")

@@ -1,6 +1,7 @@
 """Reading the blocks in the database.
 
-What was read last is kept, up to ``_CACHE_BYTES``, because a queue is read on where it was left.
+The blocks that were read last are cached, up to ``_CACHE_BYTES``, because reading a queue continues
+where it stopped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CACHE_BYTES: Final = 4 << 20
 class BlockReader:
     """Reads blocks; who puts them there is ``Shelf``.
 
-    ``problems`` holds what was found damaged and passed over, when that was asked for (``skip``).
+    ``problems`` holds what was found damaged and skipped, when that was asked for (``skip``).
     """
 
     __slots__ = ("_cache", "_cached_bytes", "db", "directory", "problems", "skip")
@@ -38,12 +39,12 @@ class BlockReader:
         self._cached_bytes = 0
 
     def report(self, text: str) -> None:
-        """Remember damage that is passed over."""
+        """Remember damage that is skipped."""
         if text not in self.problems:
             self.problems.append(text)
 
     def block(self, extent: Extent) -> Block | None:
-        """The block of an extent; none when it is damaged and damage is passed over.
+        """The block of an extent; none when it is damaged and damage is skipped.
 
         :raises DamageError: when it is damaged.
         """
@@ -71,7 +72,7 @@ class BlockReader:
     def whole(self, extent: Extent, index_only: bool = False) -> bytes | None:
         """The block of an extent as it is on the disk: nobody but its reader looks into it.
 
-        None when it is damaged and damage is passed over.  With ``index_only`` all but the bodies.
+        None when it is damaged and damage is skipped.  With ``index_only`` all but the bodies.
 
         :raises DamageError: when another block is there, or none.
         """

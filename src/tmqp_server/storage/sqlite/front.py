@@ -58,8 +58,8 @@ class SqliteStore(Front):
     """Keeps messages in a directory, in a SQLite database and a log before it; a ``Store``.
 
     The directory is made when it is missing, and locked for this process until :meth:`close`.
-    ``floor_bytes`` of free space are left to others: below, messages are refused and all else goes
-    on.  With ``skip_damage``, what is damaged is passed over and reported in :attr:`problems`.
+    ``floor_bytes`` of free space are left to others: below, messages are refused and all else
+    continues.  With ``skip_damage``, what is damaged is skipped and reported in :attr:`problems`.
 
     :raises StoreError: when the directory is in use, cannot be used, or holds something else.
     :raises DamageError: when the database cannot be read at all.
@@ -92,7 +92,7 @@ class SqliteStore(Front):
 
     @property
     def problems(self) -> list[str]:
-        """The damage that was passed over."""
+        """The damage that was skipped."""
         return self._problems + self._database.problems
 
     @property
@@ -106,7 +106,7 @@ class SqliteStore(Front):
         """What is there; ``looking`` leaves no trace in the store, for tools, and then nothing can
         be written.
 
-        :raises DamageError: when it is damaged and that is not to be passed over.
+        :raises DamageError: when it is damaged and that is not to be skipped.
         :raises StoreError: when it cannot be read.
         """
         if self._is_known:
@@ -150,7 +150,7 @@ class SqliteStore(Front):
     def _examine(self) -> tuple[Known, list[Write]]:
         """What the database knows, and what the log has beyond it, when they fit together.
 
-        :raises DamageError: when they do not and damage is not to be passed over.
+        :raises DamageError: when they do not and damage is not to be skipped.
         """
         known = self._database.known()
         witness = read_witness(self.directory)
@@ -304,7 +304,7 @@ class SqliteStore(Front):
     def _carry(self, batch: StoreBatch | None = None, *, always: bool = False) -> None:
         """Bring all recent writes into the database, and a batch that is no write of the log.
 
-        With ``always`` the log begins anew though there are none: so that its turn is known.
+        With ``always`` the log begins again though there are none: so that its turn is known.
 
         :raises StoreError: when it failed; all is as it was.
         """

@@ -57,7 +57,7 @@ def read(
     The ``form`` is one of ``tmqp.blocks``: with ``AS_INDEXES`` they end where their bodies would
     begin, with ``AS_REFERENCES`` whole blocks are only named, and of ``AS_COLUMNS`` these are made.
 
-    :raises DamageError: when what must be looked at is not what was written.
+    :raises DamageError: when what must be examined is not what was written.
     :raises StoreError: when it cannot be read.
     """
     first, last = wanted

@@ -71,7 +71,7 @@ class RecentLog:
     def length(self) -> int:
         """The size of the file; 0 when there is none.
 
-        :raises OSError: when it cannot be looked at.
+        :raises OSError: when it cannot be examined.
         """
         return size_of(self.directory / LOG_NAME)
 

@@ -102,7 +102,7 @@ class ReplicatedStore(Front, Keeping):
         """Take entries of the log, in order.
 
         :raises StoreError: when they are not what a leader wrote, are of another group, or cannot
-            be kept; then this server cannot go on.
+            be kept; then this server cannot continue.
         """
         self._go_on()
         try:

@@ -59,6 +59,6 @@ class Room:
     def to_open(self, held: int) -> int:
         """How many bytes must be free for the store to be opened; *held* as in :meth:`check`.
 
-        :raises OSError: when the directory cannot be looked at.
+        :raises OSError: when the directory cannot be examined.
         """
         return 2 * held + size_of(self._log) + _SPARE_BYTES

@@ -107,7 +107,7 @@ def prepare_directory(path: Path) -> None:
 def size_of(path: Path) -> int:
     """The size of a file in bytes; 0 when there is none.
 
-    :raises OSError: when it cannot be looked at.
+    :raises OSError: when it cannot be examined.
     """
     try:
         return path.stat().st_size
@@ -118,7 +118,7 @@ def size_of(path: Path) -> int:
 def mark_of(directory: Path, store_id: str) -> int:
     """What tells the database of a directory from others, for references to its blocks.
 
-    :raises OSError: when it cannot be looked at.
+    :raises OSError: when it cannot be examined.
     """
     found = (directory / DATABASE_NAME).stat()
     return database_mark(store_id, found.st_dev, found.st_ino)
@@ -339,7 +339,7 @@ def prepare_database(db: sqlite3.Connection, directory: Path) -> None:
     check_version(db, directory)
     version = format_of(db)
     if version == OLDEST_VERSION:
-        # The first releases had no such table; later ones of the same format passed over it.
+        # The first releases had no such table; later ones of the same format skipped it.
         (there,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'marks'").fetchone()
         if not there:
             db.execute(_MARKS)

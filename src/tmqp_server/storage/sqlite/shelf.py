@@ -72,7 +72,7 @@ def mask_of(first: int, sequences: list[int]) -> int:
 
 
 def bits(first: int, mask: int) -> list[int]:
-    """The sequences of a mask, in rising order."""
+    """The sequences of a mask, in increasing order."""
     found: list[int] = []
     while mask:
         low = mask & -mask
@@ -310,7 +310,7 @@ class Shelf(BlockReader):
         self.suspect(extent)
 
     def take_down(self, notes: Iterable[Note]) -> None:
-        """Remember what became of messages."""
+        """Remember what happened to messages."""
         for note in notes:
             queue = self.queues.get(note.key)
             extent = None if queue is None else queue.find(note.sequence)

@@ -87,7 +87,7 @@ DEFAULT_FLOOR_BYTES: Final = 64 << 20
 CHECKPOINT_PAGES: Final = 512
 #: Dead blocks deleted beside a write, in addition to twice those it brings.
 _BURIED_AT_ONCE: Final = 64
-#: Queues that retain by age and are looked at beside each write, whether it touches them or not.
+#: Queues that retain by age and are examined beside each write, whether it touches them or not.
 _AGED_AT_ONCE: Final = 8
 
 
@@ -95,8 +95,8 @@ class BlockStore:
     """Keeps messages in the file ``messages.sqlite3`` of a directory; a ``Store``.
 
     The directory is made when it is missing, and locked for this process until :meth:`close`.
-    ``floor_bytes`` of free space are left to others: below, messages are refused and all else goes
-    on.  With ``skip_damage``, what is damaged is passed over and reported in :attr:`problems`.
+    ``floor_bytes`` of free space are left to others: below, messages are refused and all else
+    continues.  With ``skip_damage``, what is damaged is skipped and reported in :attr:`problems`.
 
     :raises StoreError: when the directory is in use, cannot be used, or holds something else.
     :raises DamageError: when the database cannot be read at all.
@@ -143,7 +143,7 @@ class BlockStore:
 
     @property
     def problems(self) -> list[str]:
-        """The damage that was passed over."""
+        """The damage that was skipped."""
         return self._shelf.problems
 
     # --- Opening and closing ---------------------------------------------------------------------
@@ -151,7 +151,7 @@ class BlockStore:
     def recover(self, *, looking: bool = False) -> Recovered:
         """What is there; ``looking`` leaves no trace in the store, for tools.
 
-        :raises DamageError: when it is damaged and that is not to be passed over.
+        :raises DamageError: when it is damaged and that is not to be skipped.
         :raises StoreError: when it cannot be read.
         """
         with translated(self.directory, "read"):
@@ -169,7 +169,7 @@ class BlockStore:
     def found(self, clean: bool) -> Recovered:
         """What is there, as it is known from :meth:`recover` and from writes.
 
-        :raises DamageError: when it is damaged and that is not to be passed over.
+        :raises DamageError: when it is damaged and that is not to be skipped.
         :raises StoreError: when it cannot be read.
         """
         with translated(self.directory, "read"):

@@ -175,7 +175,7 @@ def _run(queue: QueueState, place: int, level: int) -> list[Extent]:
         end += 1
     run = extents[begin : end + 1]
     while len(run) > 1 and run[-1].first - run[0].first >= MAX_SPAN:
-        # What cannot stand in one block is left to itself; the far side goes first.
+        # What cannot be in one block is left to itself; the far side goes first.
         del run[0 if run[0] is not extents[place] else -1]
     return run
 
@@ -201,7 +201,7 @@ def _merge(shelf: Shelf, queue: QueueState, run: list[Extent]) -> None:
         try:
             block = shelf.block(extent)
         except DamageError:
-            continue  # who asks for it will be told; writing goes on
+            continue  # who asks for it will be told; writing continues
         if block is None:
             continue
         visible = queue.visible(extent)

@@ -652,7 +652,7 @@ public final class Spring extends Checks {
             return made;
         }
 
-        /** Works off a queue. */
+        /** Processes a queue. */
         @JmsListener(destination = "#{systemProperties['place']}")
         @SendTo("#{systemProperties['place'] + '.answers'}")
         public String work(String text, @Header("colour") String colour) {

@@ -304,7 +304,7 @@ def test_an_exclusive_consumer_gets_all_until_it_leaves_or_wants_no_more() -> No
 
 
 def test_terms_in_a_run_of_messages() -> None:
-    """The same when the messages come in one chunk, and are dealt in one go."""
+    """The same when the messages come in one chunk, and are dealt together."""
     world = queue_world(status=STATUS_ROUND_ROBIN, acknowledge_timeout_ms=5_000)
     peers = [Peer(world, name) for name in ("one", "two", "three")]
     terms: list[list[tuple[str, str]]] = [

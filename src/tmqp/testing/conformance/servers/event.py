@@ -243,7 +243,7 @@ _FORM: Final = (
     ),
     case(
         "server.event.only-that-channel",
-        "A subscriber hears of its channel only",
+        "A subscriber is notified of its channel only",
         "Others' channels are others' business.",
         "F127 F129",
         *connect("a"),
@@ -256,7 +256,7 @@ _FORM: Final = (
     ),
     case(
         "server.event.only-that-queue",
-        "A subscriber hears of its queue only",
+        "A subscriber is notified of its queue only",
         "Others' queues are others' business.",
         "F127 F129",
         *connect("a"),
