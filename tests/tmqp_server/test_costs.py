@@ -68,7 +68,7 @@ CALLS: Final = {
 }
 #: Instructions for a message, compiled, x86-64.
 INSTRUCTIONS: Final = {
-    "decode in runs": 1_120.0,
+    "decode in runs": 890.0,
     "broadcast": 1_380.0,
     "push with both acknowledges": 6_970.0,
     "durable push with both acknowledges": 11_500.0,
