@@ -11,6 +11,9 @@ A run may be *mixed*: its messages go into several queues of one target, or some
 others, or its acknowledges are about several queues.  The queue's number is behind the first two
 bytes, so it costs nothing; a frame of the other priority brings its own first two.
 
+What clients say to each other comes in runs as well: direct messages, responses, and acknowledges
+of direct messages.  These keep all flags, and their content type is for the receiver alone.
+
 Only the decoder makes runs, of frames that it has checked as any other.
 """
 
@@ -40,16 +43,17 @@ _TAIL_HEAD_BYTES: Final = 6
 @mypyc_attr(acyclic=True)
 @final
 class FrameRun:
-    """Two or more frames, each with an id, not to be answered, and with a hop left: of type
-    QueueMessage, all with a header block or all without, or Acknowledge (positive, not to be
-    acknowledged, and not marked as one for a direct message).
+    """Two or more frames, each with an id and a hop left, and all with the same flags: of type
+    QueueMessage (not to be answered), DirectMessage or Response, all with a header block or all
+    without, or Acknowledge (positive, not to be acknowledged; all marked as for a direct message,
+    or none).
 
     ``first`` is the first of them, ``at`` its place in the list of frames it came with; ``count``
     is how many there are, ``size`` their bytes, and ``largest`` those of the largest.
 
     ``queues`` are the numbers of their queues in order, or empty where all go into that of the
     first; ``odd`` the places of those that have priority where the first has none, or the other way
-    round.  Acknowledges have no priority.
+    round.  What has no queue has neither.
     """
 
     __slots__ = ("_tails", "at", "count", "first", "largest", "odd", "queues", "size")
@@ -128,6 +132,15 @@ class FrameRun:
         ]
         some = FrameRun(self.first, self.at, tails, self.size, self.largest, None, odd)
         return some.forwarded(first_acquirer, pending_acknowledge, ttl)
+
+    def passed_on(self, start: int, stop: int) -> bytes:
+        """The bytes of the frames from the place ``start`` to before ``stop`` as they came, one hop
+        older."""
+        raw = self.first.raw
+        head = bytes((raw[0], raw[1] - 1))  # a hop is left
+        if stop - start == self.count:
+            return head.join(self._tails)
+        return head.join([b"", *self._tails[start + 1 : stop + 1]])
 
     def received(self) -> bytes:
         """The bytes of all frames, as they came."""

@@ -52,6 +52,7 @@ __all__ = [
     "listening_bytes",
     "lock_bytes",
     "mark_bytes",
+    "plain_question_bytes",
     "properties_bytes",
     "question_bytes",
     "queue_bytes",
@@ -64,6 +65,8 @@ __all__ = [
     "watch_bytes",
 ]
 
+#: A text of ASCII, without its characters.
+_TEXT_BYTES: Final = 64
 #: A connection: its socket, tasks, protocol and door session.
 CONNECTION_BYTES: Final = 16_384
 #: What TLS adds to it: the state of OpenSSL, and its buffers once they have held large messages.
@@ -226,7 +229,7 @@ def text_bytes(text: str | None) -> int:
     if not text:
         return 0
     if text.isascii():
-        return 64 + len(text)
+        return _TEXT_BYTES + len(text)
     return 80 + 4 * len(text)
 
 
@@ -314,6 +317,12 @@ def holders_bytes(count: int) -> int:
 def question_bytes(message_id: str, receivers: int) -> int:
     """What it takes to know which of so many clients may answer a direct message."""
     return _QUESTION_BYTES + text_bytes(message_id) + _HOLDER_BYTES * receivers
+
+
+def plain_question_bytes(count: int, characters: int) -> int:
+    """The same for several messages, each for one client, whose ids are ASCII and have so many
+    characters together."""
+    return (_QUESTION_BYTES + _TEXT_BYTES + _HOLDER_BYTES) * count + characters
 
 
 def cursor_bytes(name: str) -> int:
