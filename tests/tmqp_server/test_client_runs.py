@@ -174,7 +174,7 @@ def converse(stage: Talk, script: list[tuple[str, int, int, int, int]]) -> None:
         stage.listen()
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(
     st.lists(acts, min_size=1, max_size=10),
     st.sampled_from([0, 600, 1 << 20]),

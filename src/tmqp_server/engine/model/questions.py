@@ -113,18 +113,20 @@ class Questions:
         :param until: when it is forgotten, in monotonic seconds; never less than before.
         """
         by_id = self._by_id
-        before = self._forget(message_id)
+        before = self._forget(message_id) if message_id in by_id else None
         question = _Question(receivers, asks, elsewhere, until)
+        count = len(receivers)
         if before is not None:
             # A router brings one message to the receivers of several bindings, one after another.
             for number in before.receivers():
                 if not question.may(number):
                     question.let(number, before.may(number))
             question.elsewhere = elsewhere or before.elsewhere
+            count = len(question.receivers())
         if not by_id:
             self._until = until
         by_id[message_id] = question
-        question.memory = question_bytes(message_id, len(question.receivers()))
+        question.memory = question_bytes(message_id, count)
         self._books.charge(question.memory)
         if len(by_id) > self._most:
             self._forget(next(iter(by_id)))
