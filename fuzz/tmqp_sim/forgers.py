@@ -9,7 +9,10 @@ from tmqp.frames import Frame
 from tmqp_client._core.inbox import Inbox
 from tmqp_client._core.letters import DirectRequest, acknowledge_frame, response_frame
 from tmqp_client._core.pending import Kind
+from tmqp_client.config import ClientLimits
 from tmqp_sim.clients import SimClient
+from tmqp_sim.stage import Stage
+from tmqp_sim.world import Violation
 
 __all__ = ["Forger"]
 
@@ -23,6 +26,13 @@ class Forger(SimClient):
     Forgers also ask one another, answer, and answer again, so that there are honest answers too.
     """
 
+    def __init__(self, simulation: Stage, name: str, limits: ClientLimits) -> None:
+        super().__init__(simulation, name, limits)
+        #: Forgers that have asked this one, by id.
+        self._askers: dict[str, None] = {}
+        #: What has been asked: the asker and the message's id.
+        self._asked: set[tuple[str, str]] = set()
+
     def begin(self) -> None:
         """Go at it."""
         self.later(0.02, self._forge)
@@ -30,20 +40,29 @@ class Forger(SimClient):
     def _forge(self) -> None:
         self.later(0.02 + 0.2 * self.random.random(), self._forge)
         if self.random.random() < 0.3:
-            kind = self.random.choice((Kind.DIRECT, Kind.REQUEST))
-            if not self.machine.full:
-                request = DirectRequest(kind, _ALL, 7, b"?", (), False, False)
-                self.machine.request(request, self.world.now)
+            self._ask()
         known = list(self.simulation.history.sent.values())
         if known:
             sent = known[self.random.randrange(len(known))]
-            self._answer(sent.uid, sent.producer)
+            way = self.random.randrange(3)
+            for _ in range(self.random.choice((1, 1, 3))):
+                self._answer(sent.uid, sent.producer, way)
             self.world.mark("answer forged")
         self.flush()
 
-    def _answer(self, message_id: str, client_id: str) -> None:
+    def _ask(self) -> None:
+        """Ask all of the type once, or one of them several times in a row."""
+        kind = self.random.choice((Kind.DIRECT, Kind.REQUEST))
+        who, count = _ALL, self.random.choice((1, 1, 2))
+        if self._askers and self.random.random() < 0.5:
+            who, count = self.random.choice(list(self._askers)), self.random.randrange(1, 6)
+        for _ in range(count):
+            if not self.machine.full:
+                request = DirectRequest(kind, who, 7, b"?", (), False, False)
+                self.machine.request(request, self.world.now)
+
+    def _answer(self, message_id: str, client_id: str, way: int) -> None:
         """Say that it is well, in one of the ways that a server would pass on."""
-        way = self.random.randrange(3)
         self.machine.send(
             Frame.build(
                 TYPE_RESPONSE if way == 0 else TYPE_ACKNOWLEDGE,
@@ -56,15 +75,24 @@ class Forger(SimClient):
         )
 
     def arrived(self, inbox: Inbox[Frame]) -> None:
-        """Answer what others ask, now and then twice."""
+        """Answer what others ask, now and then twice.
+
+        :raises Violation: when the same is asked again.
+        """
+        alike = self.random.choice((0, 1, 2))
         items: Inbox[Any] = inbox  # what nobody listens for comes as an event
         while len(items):
             item = items.take()
             frame: Frame = getattr(item, "frame", item)
             if frame.type != TYPE_DIRECT_MESSAGE:
                 continue
+            asked = (frame.source, frame.message_id)
+            if asked in self._asked:
+                raise Violation("runs", f"{self.name} is brought {frame!r} again")
+            self._asked.add(asked)
+            self._askers[frame.source] = None
             for _ in range(self.random.choice((0, 1, 1, 2))):
-                if self.random.random() < 0.5:
+                if alike == 1 or (alike == 0 and self.random.random() < 0.5):
                     answer = acknowledge_frame(frame, self.machine.client_id, None)
                 else:
                     answer = response_frame(frame, self.machine.client_id, 0, b"!")

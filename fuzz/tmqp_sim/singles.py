@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tmqp_server.engine.commands import Push, PushRun
+from tmqp_server.doors.native.runs import NativeRun
+from tmqp_server.engine.commands import (
+    ClientRun,
+    Command,
+    PassAnswer,
+    Push,
+    PushRun,
+    SendDirect,
+)
 from tmqp_server.engine.effects import (
     Append,
     AppendRun,
@@ -20,11 +28,13 @@ from tmqp_server.engine.effects import (
     Effect,
     Erase,
     EraseRun,
+    Forward,
+    ForwardRun,
 )
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.world import Violation
 
-__all__ = ["Flights", "single_effects", "told_in_turn"]
+__all__ = ["Flights", "run_marks", "said_in_turn", "single_effects", "told_in_turn"]
 
 #: What is in flight of the queue of a channel, by message id.
 Flights = Callable[[str, int], Mapping[str, Message]]
@@ -81,6 +91,49 @@ def told_in_turn(run: PushRun, singles: Sequence[Effect]) -> Iterator[tuple[Push
         yield push, found
     for left in (*told, *others):
         raise Violation("runs", f"{left!r} is nobody's push")
+
+
+def said_in_turn(
+    run: ClientRun, effects: Sequence[Effect]
+) -> Iterator[tuple[SendDirect | PassAnswer, list[Effect]]]:
+    """Each message of a run from client to client, with what was passed on of it.
+
+    :raises Violation: for an effect that none of them has.
+    """
+    passed: deque[Forward] = deque()
+    for effect in effects:
+        if not isinstance(effect, ForwardRun):
+            raise Violation("runs", f"{effect!r} is no message of a client")
+        passed.extend(effect.forwards())
+    for single in run.wire.said(run):
+        its = passed and passed[0].wire == single.wire
+        yield single, [passed.popleft()] if its else []
+    for left in passed:
+        raise Violation("runs", f"{left!r} is nobody's message")
+
+
+def run_marks(effect: Effect, command: Command | None) -> Iterator[str]:
+    """What is noted of an effect of a run."""
+    if isinstance(effect, AppendRun):
+        yield "run taken whole: saved"
+    elif isinstance(effect, EraseRun):
+        yield "run taken whole: erased"
+    elif isinstance(effect, ConfirmRun) and not isinstance(command, PushRun):
+        yield "run taken whole: confirmed when safe"
+    elif isinstance(effect, DeliverRun):
+        run = effect.run
+        if run.queues:
+            yield "run taken whole: several queues"
+        if run.is_mixed and effect.wants_acknowledge:
+            yield "run taken whole: mixed, to be acknowledged"
+        if run.odd:
+            yield "run taken whole: both priorities"
+        if isinstance(run.wire, NativeRun) and run.wire.frames.first.has_header:
+            yield "run taken whole: headers"
+        if not effect.is_whole():
+            yield "run taken whole: dealt"
+        if not effect.first_acquirer:
+            yield "run taken whole: for several"
 
 
 def _appends(effect: AppendRun) -> list[Append]:

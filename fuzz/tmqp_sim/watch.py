@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tmqp_server.doors.native.runs import NativeRun
 from tmqp_server.engine.books import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, _MOST_WORK, Broker
 from tmqp_server.engine.commands import (
@@ -22,6 +21,7 @@ from tmqp_server.engine.commands import (
     AcknowledgeRun,
     Block,
     Browse,
+    ClientRun,
     Command,
     Connect,
     Disconnect,
@@ -77,7 +77,7 @@ from tmqp_sim.ledger import Ledger
 from tmqp_sim.outside import Outside
 from tmqp_sim.recorded import Notebook
 from tmqp_sim.side_books import SideBooks
-from tmqp_sim.singles import single_effects, told_in_turn
+from tmqp_sim.singles import run_marks, said_in_turn, single_effects, told_in_turn
 from tmqp_sim.wishes import is_wanted
 from tmqp_sim.world import Violation, World
 
@@ -219,6 +219,11 @@ class WatchedBroker(Broker):
             elif isinstance(command, AcknowledgeRun):
                 out += self._answers_of(command, now)
                 at -= 0 if command.is_over() else 1
+            elif isinstance(command, ClientRun):
+                effects, size = self._said(command, now, portion)
+                out += effects
+                most_bytes -= size
+                at -= 0 if command.is_over() else 1
             else:
                 if self._take_over and isinstance(command, Connect):
                     command.take_over = True
@@ -304,6 +309,22 @@ class WatchedBroker(Broker):
             self._before(each)
         return self._judge(run, out, now)
 
+    def _said(self, run: ClientRun, now: float, portion: int) -> tuple[list[Effect], int]:
+        """A run of what a client says to others, in one go or the next of it, as with pushes."""
+        session = self._core.sessions.get(run.session)
+        # Where any answer passes, each is made one to a question before it is carried out.
+        if self._divides or self.ledger.trusting or run.size > portion or session is None:
+            run.left = run.left or run.singles()[::-1]
+        elif not run.left:
+            out = self._begin_step(now)
+            if self._direct.take_whole(run, session):
+                self._world.mark("run taken whole: said to a client")
+                return self._judge(run, out, now), run.size
+            self._world.mark("run divided: said to a client")
+            run.divide()
+        single = run.left.pop()
+        return self._single(single, now, portion), single.size
+
     def _begin_step(self, now: float) -> list[Effect]:
         """What the broker does at the beginning of each step."""
         core = self._core
@@ -348,12 +369,17 @@ class WatchedBroker(Broker):
         singles = effects
         for effect in effects:
             if isinstance(effect, (AppendRun, ConfirmRun, DeliverRun, EraseRun)):
-                self._mark_run(effect, command)
+                for mark in run_marks(effect, command):
+                    self._world.mark(mark)
                 singles = single_effects(effects, self._flights)
         if isinstance(command, PushRun) and command.is_mixed:
             for push, its in told_in_turn(command, singles):
                 self._before(push)
                 ledger.after(push, its)
+        elif isinstance(command, ClientRun):
+            for said, passed in said_in_turn(command, effects):
+                self._before(said)
+                ledger.after(said, passed)
         else:
             ledger.after(command, singles)
         if isinstance(command, Browse):
@@ -426,30 +452,6 @@ class WatchedBroker(Broker):
         found = self._core.channels.find(channel)
         queue = None if found is None else found.queues.get(queue_id)
         return _NOTHING if queue is None else queue.all_flights()
-
-    def _mark_run(self, effect: Effect, command: Command | None) -> None:
-        if isinstance(effect, AppendRun):
-            self._world.mark("run taken whole: saved")
-        elif isinstance(effect, EraseRun):
-            self._world.mark("run taken whole: erased")
-        elif isinstance(effect, ConfirmRun) and not isinstance(command, PushRun):
-            self._world.mark("run taken whole: confirmed when safe")
-        elif isinstance(effect, DeliverRun):
-            self._mark_deliveries(effect)
-
-    def _mark_deliveries(self, effect: DeliverRun) -> None:
-        if effect.run.queues:
-            self._world.mark("run taken whole: several queues")
-        if effect.run.is_mixed and effect.wants_acknowledge:
-            self._world.mark("run taken whole: mixed, to be acknowledged")
-        if effect.run.odd:
-            self._world.mark("run taken whole: both priorities")
-        if _has_headers(effect.run):
-            self._world.mark("run taken whole: headers")
-        if not effect.is_whole():
-            self._world.mark("run taken whole: dealt")
-        if not effect.first_acquirer:
-            self._world.mark("run taken whole: for several")
 
     def _check_books(self, queue: Queue, now: float, earliest: float | None) -> None:
         lost = queue.imbalance()
@@ -575,8 +577,3 @@ class WatchedBroker(Broker):
             raise Violation(
                 "conservation", f"{core.state_bytes} bytes besides messages, {state} are there"
             )
-
-
-def _has_headers(run: PushRun) -> bool:
-    wire = run.wire
-    return isinstance(wire, NativeRun) and wire.frames.first.has_header

@@ -9,9 +9,9 @@ examined a bounded number of times, wherever the stream is cut, and nothing is b
 whose head already exceeds a limit.
 
 A program that forwards most messages can ask for runs (``makes_runs``).  A run consists of
-consecutive queue messages, or acknowledgements, that differ only in id, payload and headers that
-the program does not read.  The first becomes a frame; the others become part of its
-:class:`~tmqp.runs.FrameRun`, as bytes, without an object for each.
+consecutive queue messages, acknowledgements, direct messages or responses that differ only in id,
+payload and headers that the program does not read.  The first becomes a frame; the others become
+part of its :class:`~tmqp.runs.FrameRun`, as bytes, without an object for each.
 
 Invalid bytes do not raise: the frames before them are returned, ``error`` is set, and the decoder
 returns nothing more.  So a chunk gives the same result as the same bytes one by one.
@@ -36,9 +36,11 @@ from tmqp.bits import (
 from tmqp.constants import (
     MAX_NAME_BYTES,
     TYPE_ACKNOWLEDGE,
+    TYPE_DIRECT_MESSAGE,
     TYPE_PING,
     TYPE_PONG,
     TYPE_QUEUE_MESSAGE,
+    TYPE_RESPONSE,
 )
 from tmqp.errors import AbuseError, RemoteProtocolError
 from tmqp.frames import Frame
@@ -334,12 +336,16 @@ class FrameDecoder:
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
         block = frames[-1].header_block if b1 & HAS_HEADER else b""
-        if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
+        kind = b0 & TYPE_BITS
+        if kind == TYPE_QUEUE_MESSAGE:
             if b1 & ~(PENDING_ACKNOWLEDGE | TTL_BITS | HAS_HEADER):
                 return pos
-            if b1 & HAS_HEADER and not self._is_passed_on(block, 0, len(block)):
+        elif kind == TYPE_ACKNOWLEDGE:
+            if b1 & ~TTL_BITS:
                 return pos
-        elif b0 & MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE or b1 & ~TTL_BITS:
+        elif kind != TYPE_DIRECT_MESSAGE and kind != TYPE_RESPONSE:
+            return pos
+        if b1 & HAS_HEADER and not self._is_passed_on(block, 0, len(block)):
             return pos
         if b1 & TTL_BITS == 0 or data[first + 2] == 0 or data[first + 7] > TIER_U16:
             return pos
@@ -420,15 +426,15 @@ class FrameDecoder:
         queue_low: i64 = data[first + 5]
         queue_high: i64 = data[first + 6]
         mixed = False
+        is_about_queue = _is_about_queue(b0)
         odd_kind = _of_other_priority(b0)
         has_header = b1 & HAS_HEADER != 0
-        max_payload = self._max_payload
-        max_name = self._max_name
+        max_payload, max_name = self._max_payload, self._max_name
         while pos <= end - HEAD_BYTES:
             kind: i64 = data[pos]
             low: i64 = data[pos + 5]
             high: i64 = data[pos + 6]
-            if kind != b0 or low != queue_low or high != queue_high:
+            if kind != b0 or ((low != queue_low or high != queue_high) and is_about_queue):
                 if not self.mixes_runs or (kind != b0 and kind != odd_kind):
                     break
                 mixed = True
@@ -583,6 +589,12 @@ class FrameDecoder:
 def _takes_header(message_type: int) -> bool:
     """Ping and pong read the has-header bit as part of their time to live (F10)."""
     return message_type != TYPE_PING and message_type != TYPE_PONG
+
+
+def _is_about_queue(b0: i64) -> bool:
+    """Whether the content type of a frame with this first byte is the number of a queue, and not a
+    matter of two clients."""
+    return b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE or b0 & MARKED_TYPE_BITS == TYPE_ACKNOWLEDGE
 
 
 def _of_other_priority(b0: i64) -> i64:

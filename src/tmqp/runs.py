@@ -10,6 +10,9 @@ A run may be *mixed*: its messages are for several queues of one target or have 
 its acknowledgements are for several queues.  The queue's number is after the first two bytes, so it
 needs no special treatment; a frame of the other priority has its own first two bytes.
 
+Messages between clients form runs as well: direct messages, responses, and acknowledgements of
+direct messages.  These keep all flags, and their content type is for the receiver alone.
+
 Only the decoder makes runs, from frames that it has checked like all others.
 """
 
@@ -43,9 +46,10 @@ _ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
 @mypyc_attr(acyclic=True)
 @final
 class FrameRun:
-    """Two or more frames of one kind: queue messages, all with a header block or all without, or
-    positive acknowledgements of queue messages that need no acknowledgement themselves.  Each frame
-    has an id and at least one hop left, and none asks for a response.
+    """Two or more frames of one kind, each with an id and at least one hop left, and all with the
+    same flags: queue messages that do not ask for a response, direct messages or responses, all
+    with a header block or all without, or positive acknowledgements that need no acknowledgement
+    themselves, all of queue messages or all of direct messages.
 
     ``first`` is the first frame and ``at`` its index in the list of frames that ``feed`` returned;
     ``count`` is the number of frames, ``size`` their size in bytes, and ``largest`` that of the
@@ -53,7 +57,7 @@ class FrameRun:
 
     ``queues`` are the numbers of their queues in order, or empty if all have the queue of the
     first; ``odd`` are the indexes of the frames whose priority differs from that of the first.
-    Acknowledgements have no priority.
+    Frames that are not about a queue have neither.
     """
 
     __slots__ = (
@@ -209,6 +213,15 @@ class FrameRun:
         if odd:
             return _with_odd(tails, odd, b0, b1)
         return bytes((b0, b1)).join(tails)
+
+    def passed_on(self, start: int, stop: int) -> bytes:
+        """The bytes of the frames from the place ``start`` to before ``stop`` as they came, one hop
+        older."""
+        raw = self.first.raw
+        head = bytes((raw[0], raw[1] - 1))  # a hop is left
+        if stop - start == self.count:
+            return head.join(self._tails)
+        return head.join([b"", *self._tails[start + 1 : stop + 1]])
 
     def received(self) -> bytes:
         """Return the bytes of all frames, as they arrived."""

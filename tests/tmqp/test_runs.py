@@ -31,7 +31,32 @@ from tmqp.testing.strategies import chunkings
 
 PUSH: Final = int(MessageType.QUEUE_MESSAGE)
 ANSWER: Final = int(MessageType.ACKNOWLEDGE)
+DIRECT: Final = int(MessageType.DIRECT_MESSAGE)
+RESPONSE: Final = int(MessageType.RESPONSE)
+#: Flags of messages between clients.
+FLAGS: Final = (
+    "", "pending_response", "pending_acknowledge", "high_priority", "first_acquirer",
+    "pending_response pending_acknowledge first_acquirer",
+)  # fmt: skip
 SMALL: Final = Limits(max_payload_bytes=800, max_name_bytes=40)
+
+
+def said_of(number: int, odd: int, kind: int, flags: str) -> Frame:
+    """What one client says to another, like its neighbours or not."""
+    asked = dict.fromkeys(flags.split(), True)
+    if odd == 1:
+        asked["high_priority"] = "high_priority" not in asked
+    return Frame.build(
+        PUSH if odd == 3 else kind,
+        "other" if odd == 2 else "somebody",
+        number % 3,
+        bytes(500 if odd == 5 else number % 5 * 75),
+        message_id="" if odd == 4 else "é" * 9 if odd == 6 else f"m{number}",
+        source="me",
+        headers=[("Key", "value")] if odd == 9 else (),
+        ttl=0 if odd == 7 else 1 if odd == 8 else 16,
+        **asked,
+    )
 
 
 def frame_of(number: int, odd: int, kind: int = PUSH, *, confirmed: bool = False) -> Frame:
@@ -133,6 +158,54 @@ def test_runs_and_frames_are_what_came_in(
                     assert run.forwarded(acquires, asks, 9) == b"".join(
                         [each.forwarded(acquires, asks, 9) for each in frames]
                     )
+
+
+@given(
+    st.data(),
+    st.lists(st.one_of(st.just(0), st.just(0), st.just(0), st.integers(0, 9)), max_size=60),
+    st.sampled_from([DIRECT, RESPONSE, ANSWER]),
+    st.sampled_from(FLAGS),
+    st.booleans(),
+)
+def test_what_clients_say_comes_in_runs_as_it_is(
+    data: st.DataObject, odds: list[int], kind: int, flags: str, mixes: bool
+) -> None:
+    sent = [said_of(number, odd, kind, flags) for number, odd in enumerate(odds)]
+    plain, bundling = FrameDecoder(SMALL), FrameDecoder(SMALL)
+    bundling.makes_runs = True
+    bundling.mixes_runs = mixes
+    for chunk in data.draw(chunkings(b"".join([frame.raw for frame in sent]))):
+        expected = plain.feed(chunk)
+        found = bundling.feed(chunk)
+        assert [seen(each) for each in spread(found, bundling.runs)] == [
+            seen(each) for each in expected
+        ]
+        assert str(bundling.error) == str(plain.error)
+        for run in bundling.runs:
+            if run.first.type == PUSH or (run.first.type == ANSWER and not run.first.high_priority):
+                continue  # of a queue
+            assert not run.is_mixed
+            frames = run.frames()
+            assert len({each.raw[:2] for each in frames}) == 1
+            passed = [
+                each.forwarded(each.first_acquirer, each.pending_acknowledge, each.ttl - 1)
+                for each in frames
+            ]
+            for start, stop in ((0, run.count), (1, run.count), (0, 1)):
+                assert run.passed_on(start, stop) == b"".join(passed[start:stop])
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags"), [*((DIRECT, each) for each in FLAGS), (RESPONSE, ""), (ANSWER, FLAGS[3])]
+)
+def test_what_clients_say_in_a_row_is_one_run(kind: int, flags: str) -> None:
+    sent = [said_of(number, 0, kind, flags) for number in range(300)]
+    decoder = FrameDecoder()
+    decoder.makes_runs = True
+    (frame,) = decoder.feed(b"".join([each.raw for each in sent]))
+    (run,) = decoder.runs
+    assert run.first is frame
+    assert run.frames() == sent
 
 
 def test_a_row_of_pushes_is_one_run() -> None:

@@ -55,7 +55,7 @@ CALLS: Final = {
     "fifty queues in turn, at most once": 5.35,
     "round robin by credit": 146.0,
     "durable push with both acknowledges": 26.7,
-    "request and response": 151.0,
+    "request and response": 12.3,
     "NSQ: MPUB": 22.1,
     "NSQ: MPUB and FIN": 70.8,
     "NSQ: a durable PUB and FIN": 492.0,

@@ -109,6 +109,7 @@ from tmqp_server.engine.commands import (
     OpenGroup,
     OpenTransaction,
     PassAnswer,
+    PassAnswerRun,
     Publish,
     Pull,
     Push,
@@ -133,6 +134,7 @@ from tmqp_server.engine.commands import (
     SeeServer,
     SendCustom,
     SendDirect,
+    SendDirectRun,
     SetRouterEnabled,
     SetTerms,
     SplitRange,
@@ -283,7 +285,7 @@ def _on_application(command: Command) -> Need:
 
 def _direct(command: Command) -> Need:
     """The target as the client writes it (F113)."""
-    assert isinstance(command, SendDirect)
+    assert isinstance(command, (SendDirect, SendDirectRun))
     prefix = ""
     if command.by == BY_NAME:
         prefix = TARGET_NAME_PREFIX
@@ -299,7 +301,7 @@ def _remove_channels(command: Command) -> Need:
 
 
 def _pass_answer(command: Command) -> Need:
-    assert isinstance(command, PassAnswer)
+    assert isinstance(command, (PassAnswer, PassAnswerRun))
     return (ANSWER, command.client_id, NO_QUEUE, 0)
 
 
@@ -370,6 +372,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     OpenGroup: _group,
     OpenTransaction: _on_application,
     PassAnswer: _pass_answer,
+    PassAnswerRun: _pass_answer,
     Publish: _on_router(PUBLISH),
     Pull: _on_queue(PULL),
     Push: _on_queue(PUSH),
@@ -395,6 +398,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     SetRouterEnabled: _on_router(MANAGE_ROUTERS),
     SendCustom: _on_everything(CUSTOM),
     SendDirect: _direct,
+    SendDirectRun: _direct,
     SplitRange: _on_queue(PULL),
     SubscribeEvent: _subscribe,
     SurveyChannels: _on_everything(SEE_CHANNEL),

@@ -17,7 +17,7 @@ from tmqp._compat import mypyc_attr
 from tmqp_server.doors.letter import Letter
 from tmqp_server.doors.rewriting import frame_for_node
 from tmqp_server.engine.commands import Command, Push
-from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
+from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, ForwardRun, Inform
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["SERVER_STOPS", "SYNTAX", "Door", "DoorSession", "IdSource", "OwnBodies", "QueuesOnly"]
@@ -195,6 +195,13 @@ class Door:
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: made once, shared like a delivery's."""
         raise NotImplementedError
+
+    def encode_forward_run(self, effect: ForwardRun) -> bytes:
+        """The bytes of what another client said several times in a row: made once, as well.
+
+        A door that brings runs may have a quicker way.
+        """
+        return b"".join([self.encode_forward(each) for each in effect.forwards()])
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """What is kept of a message, and where in it the payload begins and how long it is.

@@ -55,6 +55,7 @@ __all__ = [
     "listening_bytes",
     "lock_bytes",
     "mark_bytes",
+    "plain_question_bytes",
     "properties_bytes",
     "question_bytes",
     "queue_bytes",
@@ -70,6 +71,8 @@ __all__ = [
 #: What a message in memory takes beyond its own bytes: 410 to 470 measured for messages of 100 and
 #: of 2,000 bytes, compiled and interpreted.
 MESSAGE_OVERHEAD_BYTES: Final = 512
+#: A text of ASCII, without its characters.
+_TEXT_BYTES: Final = 64
 #: A connection: its socket, tasks, protocol and door session.
 CONNECTION_BYTES: Final = 16_384
 #: What TLS adds to it: the state of OpenSSL, and its buffers once they have held large messages.
@@ -232,7 +235,7 @@ def text_bytes(text: str | None) -> int:
     if not text:
         return 0
     if text.isascii():
-        return 64 + len(text)
+        return _TEXT_BYTES + len(text)
     return 80 + 4 * len(text)
 
 
@@ -320,6 +323,12 @@ def holders_bytes(count: int) -> int:
 def question_bytes(message_id: str, receivers: int) -> int:
     """What it takes to know which of so many clients may answer a direct message."""
     return _QUESTION_BYTES + text_bytes(message_id) + _HOLDER_BYTES * receivers
+
+
+def plain_question_bytes(count: int, characters: int) -> int:
+    """The same for several messages, each for one client, whose ids are ASCII and have so many
+    characters together."""
+    return (_QUESTION_BYTES + _TEXT_BYTES + _HOLDER_BYTES) * count + characters
 
 
 def cursor_bytes(name: str) -> int:

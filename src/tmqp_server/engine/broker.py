@@ -27,6 +27,7 @@ from tmqp_server.engine.commands import (
     ApplyDecision,
     Batch,
     CancelMessage,
+    ClientRun,
     Command,
     Connect,
     Extend,
@@ -62,14 +63,14 @@ from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.keeping import Keeper
+from tmqp_server.engine.keeping import Keeper, notes_of
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.cells import CellTimer
 from tmqp_server.engine.model.channels import IdleTimer
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.feeds import FeedTimer
 from tmqp_server.engine.model.handlers import built_in_handlers
-from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Wires
+from tmqp_server.engine.model.message import Wires
 from tmqp_server.engine.model.queues import Queue, QueueTimer
 from tmqp_server.engine.model.snapshots import BrokerStatistics
 from tmqp_server.engine.model.timers import HoldTimer
@@ -285,6 +286,10 @@ class Broker:
                 self._acknowledge_run(command, now)
                 if core.awake:
                     self._pump.wake_waiting(now)
+        elif isinstance(command, ClientRun):
+            self._direct.take(command, command.size)
+            while not command.is_over():
+                self._direct.take(command, 0)
         else:
             self._perform(command)
         if core.awake:
@@ -332,6 +337,9 @@ class Broker:
             elif isinstance(command, (SendDirect, PassAnswer)):
                 self._perform(command)
                 most_bytes -= command.size
+            elif isinstance(command, ClientRun):
+                most_bytes -= self._direct.take(command, portion)
+                at -= 0 if command.is_over() else 1
             else:
                 self._perform(command)
                 steps = 0
@@ -542,15 +550,7 @@ class Broker:
         Each is the queue's key, the sequence under which the message is kept, how often it was
         sent, and how often put back.  Takes as long as there are messages in memory.
         """
-        found: list[tuple[int, int, int, int]] = []
-        for queue in self.queues():
-            for message in queue.sent_before():
-                if message.marks & (MARK_SAVED | MARK_SAVING):
-                    rare = message.rare
-                    stored = message.sequence if rare is None else rare.stored
-                    if stored:
-                        found.append((queue.key, stored, message.attempts, message.put_backs))
-        return found
+        return notes_of(self.queues())
 
     def passes_on(self, target: str) -> bool:
         """Whether an acknowledgement for this target goes to a client: there is no such channel,

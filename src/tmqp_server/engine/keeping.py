@@ -66,7 +66,7 @@ from tmqp_server.engine.routing.routers import Routing
 from tmqp_server.engine.transactions.staging import PendingCommit, PendingStage
 from tmqp_server.engine.transactions.transactions import Transactions
 
-__all__ = ["Keeper"]
+__all__ = ["Keeper", "notes_of"]
 
 
 class Keeper:
@@ -469,3 +469,16 @@ class Keeper:
             tail = queue.regular_tail = Tail(0, command.sequence)
             self._flights.put_on_disk(queue, tail, command.regular_count, command.regular_bytes)
         core.refill(queue)
+
+
+def notes_of(queues: list[Queue]) -> list[tuple[int, int, int, int]]:
+    """What the storage does not know of the messages of queues: see ``Broker.notes``."""
+    found: list[tuple[int, int, int, int]] = []
+    for queue in queues:
+        for message in queue.sent_before():
+            if message.marks & (MARK_SAVED | MARK_SAVING):
+                rare = message.rare
+                stored = message.sequence if rare is None else rare.stored
+                if stored:
+                    found.append((queue.key, stored, message.attempts, message.put_backs))
+    return found

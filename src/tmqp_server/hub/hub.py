@@ -39,7 +39,6 @@ from tmqp_server.access.needs import NO_QUEUE
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
-    AcknowledgeRun,
     Block,
     Command,
     Connect,
@@ -47,7 +46,6 @@ from tmqp_server.engine.commands import (
     GroupCommand,
     ListChannels,
     ListOffsets,
-    PushRun,
     SurveyCommand,
     Synced,
     Unblock,
@@ -69,6 +67,7 @@ from tmqp_server.engine.effects import (
     Erase,
     EraseRun,
     Forward,
+    ForwardRun,
     HandOver,
     Inform,
     Notify,
@@ -82,7 +81,7 @@ from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.hub.questions import OF_STORAGE, Outside
 from tmqp_server.hub.relaying import Relay
 from tmqp_server.hub.restricted import Restricted
-from tmqp_server.hub.rows import answers_among, is_row, row_of, singly
+from tmqp_server.hub.rows import RUNS, answers_among, is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub"]
@@ -422,7 +421,7 @@ class Hub(Restricted):
             else:
                 command = commands[at]
                 verdict = self._verdict(number, command, now)
-                if isinstance(command, (AcknowledgeRun, PushRun)) and not (
+                if isinstance(command, RUNS) and not (
                     verdict == ALLOWED and is_row(self.broker, command) and not self.restricted
                 ):
                     commands, at = singly(commands, at), 0
@@ -507,7 +506,7 @@ class Hub(Restricted):
                     self._keep(effect, now)  # many: a test of one class costs next to nothing
                 elif isinstance(effect, Confirm) or isinstance(effect, ConfirmRun):  # noqa: SIM101
                     self._apply(effect, now)  # many, as well
-                elif isinstance(effect, (DeliverRun, Inform)):
+                elif isinstance(effect, (DeliverRun, ForwardRun, Inform)):
                     outlets.hand_out(effect)
                 elif isinstance(effect, FOR_ONE):
                     self._apply(effect, now)

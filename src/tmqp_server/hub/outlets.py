@@ -36,6 +36,7 @@ from tmqp_server.engine.effects import (
     EndPull,
     EventsEnded,
     Forward,
+    ForwardRun,
     Inform,
     Lapsed,
     Left,
@@ -45,7 +46,7 @@ from tmqp_server.engine.effects import (
 from tmqp_server.hub.coalescing import Coalesced, Coalescer
 from tmqp_server.hub.questions import Fault, Refusal
 
-__all__ = ["FOR_ONE", "ForOne", "Outlets"]
+__all__ = ["FOR_ONE", "ForOne", "Outlets", "Shared"]
 
 #: Effects that one session carries out.
 FOR_ONE: Final = (
@@ -80,6 +81,8 @@ ForOne: TypeAlias = (
     | BranchOpened
     | BranchClosed
 )
+#: Effects that several sessions carry out, from the same bytes.
+Shared: TypeAlias = Deliver | DeliverRun | Forward | ForwardRun | Inform
 
 #: Coalesced deliveries are sent when they have this size, because joining copies them.
 _MOST_COALESCED_BYTES: Final = 262_144
@@ -315,7 +318,7 @@ class Outlets:
         self._coalescer.open.append(new)
         return new
 
-    def hand_out(self, effect: Deliver | DeliverRun | Forward | Inform) -> None:
+    def hand_out(self, effect: Shared) -> None:
         """Encode once a door, share the bytes among its sessions."""
         if self._coalescer.open and self._coalescer.meets_any(effect.sessions):
             self.flush()
@@ -424,10 +427,12 @@ class Outlets:
         if session.outbound_bytes >= self.portion_bytes:
             self.full = True
 
-    def _encoded(self, door: Door, effect: Deliver | DeliverRun | Forward | Inform) -> bytes:
+    def _encoded(self, door: Door, effect: Shared) -> bytes:
         try:
             if isinstance(effect, Forward):
                 return door.encode_forward(effect)
+            if isinstance(effect, ForwardRun):
+                return door.encode_forward_run(effect)
             if isinstance(effect, Inform):
                 return door.encode_event(effect)
             if isinstance(effect, DeliverRun):

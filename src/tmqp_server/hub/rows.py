@@ -12,11 +12,22 @@ there is no channel of that name (F116).  Such commands are checked one by one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Command, Push, PushRun
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    AcknowledgeRun,
+    ClientRun,
+    Command,
+    Push,
+    PushRun,
+)
 
-__all__ = ["answers_among", "is_row", "row_of", "singly"]
+__all__ = ["RUNS", "answers_among", "is_row", "row_of", "singly"]
+
+#: The commands that stand for several.
+RUNS: Final = (AcknowledgeRun, ClientRun, PushRun)
 
 
 def row_of(broker: Broker, commands: Sequence[Command], at: int) -> Sequence[Command]:
@@ -57,7 +68,7 @@ def singly(commands: Sequence[Command], at: int = 0) -> Sequence[Command]:
     found: list[Command] = []
     for place in range(at, len(commands)):
         command = commands[place]
-        if isinstance(command, (AcknowledgeRun, PushRun)):
+        if isinstance(command, (AcknowledgeRun, ClientRun, PushRun)):
             found.extend(command.singles())
         else:
             found.append(command)

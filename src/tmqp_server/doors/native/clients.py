@@ -37,6 +37,7 @@ from tmqp_server.engine.commands import (
     Command,
     Envelope,
     HttpMessage,
+    PassAnswer,
     Publish,
     Push,
     SendDirect,
@@ -46,7 +47,10 @@ from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_NOTHING, ASKS_RESP
 
 __all__ = [
     "RouterEnvelope",
+    "address_of",
+    "answer_command",
     "answered_always",
+    "asked_by",
     "direct_command",
     "publish_command",
     "subscription_command",
@@ -82,7 +86,7 @@ def answered_always(frame: Frame, code: int = RESULT_OK) -> bool:
     return frame.type == TYPE_EVENT
 
 
-def _address(target: str) -> tuple[int, str]:
+def address_of(target: str) -> tuple[int, str]:
     """How a target names clients, and whom (F113)."""
     if target.startswith(TARGET_NAME_PREFIX):
         return BY_NAME, target[len(TARGET_NAME_PREFIX) :]
@@ -157,7 +161,7 @@ class RouterEnvelope(Envelope):
         )
         raw = changed.forwarded(frame.first_acquirer, interaction == ASKS_ACKNOWLEDGE, frame.ttl)
         wire = Frame(raw, frame.message_id, frame.source, target, len(raw) - changed.payload_size)
-        by, who = _address(target)
+        by, who = address_of(target)
         return SendDirect(
             self._session, by, who, False, len(raw), wire, None, frame.message_id, interaction
         )
@@ -173,15 +177,23 @@ def publish_command(session: int, request: Frame, frame: Frame, new_id: IdSource
     )
 
 
-def direct_command(session: int, request: Frame, frame: Frame) -> Command:
+def asked_by(frame: Frame) -> int:
+    """Which answers a direct message asks for."""
+    asks = ASKS_ACKNOWLEDGE if frame.pending_acknowledge else ASKS_NOTHING
+    return asks | ASKS_RESPONSE if frame.pending_response else asks
+
+
+def answer_command(session: int, frame: Frame, kind: int) -> PassAnswer:
+    """Bring an answer to another client's direct message to that client."""
+    return PassAnswer(session, frame.target, len(frame.raw), frame, frame.message_id, kind)
+
+
+def direct_command(session: int, request: Frame, frame: Frame) -> SendDirect:
     """Bring a direct message to those its target names (F113, F114).
 
     ``request``, the token, is what the client sent: one without an id is not answered (F41).
     """
-    by, who = _address(frame.target)
-    asks = ASKS_ACKNOWLEDGE if frame.pending_acknowledge else ASKS_NOTHING
-    if frame.pending_response:
-        asks |= ASKS_RESPONSE
+    by, who = address_of(frame.target)
     return SendDirect(
         session,
         by,
@@ -191,7 +203,7 @@ def direct_command(session: int, request: Frame, frame: Frame) -> Command:
         frame,
         request,
         frame.message_id,
-        asks,
+        asked_by(frame),
     )
 
 

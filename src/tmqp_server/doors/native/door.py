@@ -12,7 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp.connection import Connection
-from tmqp.constants import OP_DECISION_OVER_NODE, TYPE_QUEUE_MESSAGE
+from tmqp.constants import (
+    OP_DECISION_OVER_NODE,
+    TYPE_DIRECT_MESSAGE,
+    TYPE_QUEUE_MESSAGE,
+    TYPE_RESPONSE,
+)
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -43,6 +48,7 @@ from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answering import AnsweringSession
 from tmqp_server.doors.native.answers import ConfirmWriter, forwarded, lapsed_frame
 from tmqp_server.doors.native.clients import (
+    answer_command,
     direct_command,
     publish_command,
     subscription_command,
@@ -77,7 +83,6 @@ from tmqp_server.engine.commands import (
     Decline,
     Disconnect,
     ListCommand,
-    PassAnswer,
     Push,
     PushExtras,
     ReadIndex,
@@ -98,6 +103,7 @@ from tmqp_server.engine.effects import (
     EndPull,
     EventsEnded,
     Forward,
+    ForwardRun,
     Inform,
     Lapsed,
     Left,
@@ -201,6 +207,13 @@ class NativeDoor(Door):
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: the received ones, one hop older (F114)."""
         return forwarded(self.letters.frame_forwarded(effect))
+
+    def encode_forward_run(self, effect: ForwardRun) -> bytes:
+        """The same in one piece, where the other client speaks this protocol, too."""
+        wire = effect.wire
+        if isinstance(wire, NativeRun):
+            return wire.frames.passed_on(effect.start, effect.stop)
+        return super().encode_forward_run(effect)
 
     def encode_for_node(self, command: Command) -> bytes | None:
         """What a client said, as it came and one hop older (F133)."""
@@ -374,9 +387,14 @@ class NativeSession(AnsweringSession):
             commands.append(run_command(self._number, run, self._runs))
             return
         self._runs.divided = True
+        kind = first.type
         for frame in run.frames():
-            if run.first.type == TYPE_QUEUE_MESSAGE:
+            if kind == TYPE_QUEUE_MESSAGE:
                 self._push(frame, commands)
+            elif kind == TYPE_DIRECT_MESSAGE:
+                self._direct(frame, commands)
+            elif kind == TYPE_RESPONSE:
+                self._response(frame, commands)
             else:
                 self._acknowledge(frame, commands)
             if self._forged:
@@ -387,7 +405,7 @@ class NativeSession(AnsweringSession):
         if frame is None:
             return
         if frame.high_priority:  # marks the acknowledgement of a direct message (F116)
-            commands.append(self._answer_to_peer(frame, ASKS_ACKNOWLEDGE))
+            commands.append(answer_command(self._number, frame, ASKS_ACKNOWLEDGE))
             return
         reason = frame.header("Nack-Reason") if frame.has_header else None
         if reason is not None and frame.header(HEADER_PUT_BACK) is not None:
@@ -486,11 +504,7 @@ class NativeSession(AnsweringSession):
     def _response(self, received: Frame, commands: list[Command]) -> None:
         frame = self._own(received, commands)
         if frame is not None:
-            commands.append(self._answer_to_peer(frame, ASKS_RESPONSE))
-
-    def _answer_to_peer(self, frame: Frame, kind: int) -> Command:
-        """An answer to another client's direct message."""
-        return PassAnswer(self._number, frame.target, len(frame.raw), frame, frame.message_id, kind)
+            commands.append(answer_command(self._number, frame, ASKS_RESPONSE))
 
     def _subscription(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, EventSubscriptionReceived)

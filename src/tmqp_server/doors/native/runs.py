@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import final
 
-from tmqp.constants import TYPE_QUEUE_MESSAGE
+from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_QUEUE_MESSAGE, TYPE_RESPONSE
 from tmqp.extensions import FILTER_HEADERS
 from tmqp.runs import FrameRun
 from tmqp_server.doors.contents import contents_of
+from tmqp_server.doors.native.clients import address_of, answer_command, asked_by, direct_command
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
+    ClientRun,
+    Command,
+    PassAnswer,
+    PassAnswerRun,
     Push,
     PushRun,
     RunNotes,
     RunWire,
+    SendDirect,
+    SendDirectRun,
 )
 from tmqp_server.engine.effects import DeliverRun
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 
 __all__ = ["NativeRun", "run_bytes", "run_command"]
 
@@ -88,15 +96,32 @@ class NativeRun(RunWire):
             )
         return found
 
+    def said(self, run: ClientRun) -> list[SendDirect | PassAnswer]:
+        """The same as single messages from client to client."""
+        found: list[SendDirect | PassAnswer] = []
+        for frame in self.frames.frames():
+            if isinstance(run, PassAnswerRun):
+                found.append(answer_command(run.session, frame, run.kind))
+            else:
+                found.append(direct_command(run.session, frame, frame))
+        return found
+
     def __repr__(self) -> str:
         return repr(self.frames)
 
 
-def run_command(session: int, frames: FrameRun, notes: RunNotes) -> PushRun | AcknowledgeRun:
+def run_command(session: int, frames: FrameRun, notes: RunNotes) -> Command:
     """The command that a run is."""
-    if frames.first.type == TYPE_QUEUE_MESSAGE:
-        return _push_run(session, frames, notes)
     first = frames.first
+    kind = first.type
+    if kind == TYPE_QUEUE_MESSAGE:
+        return _push_run(session, frames, notes)
+    if kind == TYPE_DIRECT_MESSAGE:
+        return _direct_run(session, frames)
+    if kind == TYPE_RESPONSE:
+        return _answer_run(session, frames, ASKS_RESPONSE)
+    if first.high_priority:  # marks acknowledges of direct messages (F116)
+        return _answer_run(session, frames, ASKS_ACKNOWLEDGE)
     ids = frames.message_ids()
     wire = NativeRun(frames)
     return AcknowledgeRun(
@@ -121,6 +146,28 @@ def _push_run(session: int, frames: FrameRun, notes: RunNotes) -> PushRun:
         frames.queues,
         frames.odd,
     )
+
+
+def _direct_run(session: int, frames: FrameRun) -> SendDirectRun:
+    first = frames.first
+    by, who = address_of(first.target)
+    return SendDirectRun(
+        session,
+        by,
+        who,
+        first.first_acquirer,
+        asked_by(first),
+        frames.count,
+        frames.size,
+        frames.largest,
+        NativeRun(frames),
+    )
+
+
+def _answer_run(session: int, frames: FrameRun, kind: int) -> PassAnswerRun:
+    wire = NativeRun(frames)
+    target = frames.first.target
+    return PassAnswerRun(session, target, kind, frames.count, frames.size, frames.largest, wire)
 
 
 def run_bytes(effect: DeliverRun, wire: NativeRun) -> bytes:

@@ -126,9 +126,12 @@ from tmqp_server.engine.commands.routers import (
 )
 from tmqp_server.engine.commands.runs import (
     AcknowledgeRun,
+    ClientRun,
+    PassAnswerRun,
     PushRun,
     RunNotes,
     RunWire,
+    SendDirectRun,
 )
 from tmqp_server.engine.commands.sessions import (
     Block,
@@ -226,6 +229,7 @@ __all__ = [
     "CellSnapshot",
     "ChangeCell",
     "ClearMessages",
+    "ClientRun",
     "CloseBranch",
     "Command",
     "CommitCursor",
@@ -289,6 +293,7 @@ __all__ = [
     "OpenGroup",
     "OpenTransaction",
     "PassAnswer",
+    "PassAnswerRun",
     "Permission",
     "Publish",
     "Pull",
@@ -329,6 +334,7 @@ __all__ = [
     "Segment",
     "SendCustom",
     "SendDirect",
+    "SendDirectRun",
     "SessionCommand",
     "SetRouterEnabled",
     "SetTerms",

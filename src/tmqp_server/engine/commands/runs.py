@@ -1,12 +1,21 @@
-"""The commands for runs of pushes and acknowledgements, and the data that doors add to them."""
+"""The commands for consecutive messages of one kind, and the data that doors add to them."""
 
 from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands.base import SessionCommand
+from tmqp_server.engine.commands.clients import PassAnswer, SendDirect
 from tmqp_server.engine.commands.messages import Acknowledge, Push
 
-__all__ = ["AcknowledgeRun", "PushRun", "RunNotes", "RunWire"]
+__all__ = [
+    "AcknowledgeRun",
+    "ClientRun",
+    "PassAnswerRun",
+    "PushRun",
+    "RunNotes",
+    "RunWire",
+    "SendDirectRun",
+]
 
 
 class RunNotes:
@@ -63,6 +72,10 @@ class RunWire:
 
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
         """The same as single acknowledges."""
+        raise NotImplementedError
+
+    def said(self, run: ClientRun) -> list[SendDirect | PassAnswer]:
+        """The same as single messages from client to client."""
         raise NotImplementedError
 
 
@@ -224,3 +237,84 @@ class AcknowledgeRun(SessionCommand):
     def is_over(self) -> bool:
         """Whether nothing is left of it."""
         return not self.left and self.at >= len(self.message_ids)
+
+
+@mypyc_attr(acyclic=True)
+class ClientRun(SessionCommand):
+    """What a client says to others, several times in a row: a ``SendDirectRun`` or a
+    ``PassAnswerRun``.
+
+    ``count`` is how many messages there are, ``size`` what they cost together, in bytes, and
+    ``largest`` what the largest does.  ``left`` are those still to be carried out of a run that is
+    divided, the next one last.
+    """
+
+    __slots__ = ("count", "size", "largest", "wire", "left")
+
+    def __init__(self, session: int, count: int, size: int, largest: int, wire: RunWire) -> None:
+        super().__init__(session)
+        self.count = count
+        self.size = size
+        self.largest = largest
+        self.wire = wire
+        self.left: list[SendDirect | PassAnswer] = []
+
+    def singles(self) -> list[SendDirect | PassAnswer]:
+        """Those still to be carried out, as single messages."""
+        return self.left[::-1] if self.left else self.wire.said(self)
+
+    def divide(self) -> None:
+        """Have the messages carried out one by one."""
+        self.left = self.wire.said(self)
+        self.left.reverse()
+
+    def is_over(self) -> bool:
+        """Whether nothing is left of it, once it was begun."""
+        return not self.left
+
+
+@mypyc_attr(acyclic=True)
+class SendDirectRun(ClientRun):
+    """Bring messages to the same clients, as so many ``SendDirect`` that ask for the same answers;
+    each has an id, and none was given to other nodes."""
+
+    __slots__ = ("by", "who", "first_only", "asks")
+
+    def __init__(
+        self,
+        session: int,
+        by: int,
+        who: str,
+        first_only: bool,
+        asks: int,
+        count: int,
+        size: int,
+        largest: int,
+        wire: RunWire,
+    ) -> None:
+        super().__init__(session, count, size, largest, wire)
+        self.by = by
+        self.who = who
+        self.first_only = first_only
+        self.asks = asks
+
+
+@mypyc_attr(acyclic=True)
+class PassAnswerRun(ClientRun):
+    """Bring answers of one kind to a client, as so many ``PassAnswer``."""
+
+    __slots__ = ("client_id", "kind")
+
+    def __init__(
+        self,
+        session: int,
+        client_id: str,
+        kind: int,
+        count: int,
+        size: int,
+        largest: int,
+        wire: RunWire,
+    ) -> None:
+        super().__init__(session, count, size, largest, wire)
+        self.client_id = client_id
+        self.kind = kind

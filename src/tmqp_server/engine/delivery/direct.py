@@ -8,6 +8,9 @@ answers are still sent, up to ``max_answer_bytes_while_blocked`` until the buffe
 further ones are dropped and counted.  An answer is forwarded only to a client that requested it,
 and only from a client that received the request (``questions.py``); others are dropped and counted,
 too.
+
+A run of messages, or of answers, is forwarded in one piece (:meth:`Direct.take`) if all of them
+have the same outcome; otherwise it is divided.
 """
 
 from __future__ import annotations
@@ -18,14 +21,17 @@ from tmqp_server.engine.commands import (
     BY_ID,
     BY_NAME,
     Acknowledge,
+    ClientRun,
     Command,
     Decline,
     PassAnswer,
+    PassAnswerRun,
     SendCustom,
     SendDirect,
+    SendDirectRun,
 )
 from tmqp_server.engine.core import Core, Performers
-from tmqp_server.engine.effects import Forward, HandOver, Reply
+from tmqp_server.engine.effects import Forward, ForwardRun, HandOver, Reply
 from tmqp_server.engine.model.questions import Questions
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE
@@ -84,11 +90,73 @@ class Direct:
     def _expect(self, receivers: list[int], command: SendDirect, session: Session) -> None:
         # What a node brings was asked on another server, which knows who waits.
         if command.asks and not session.node:
-            core = self._core
-            until = core.now + core.limits.max_answer_wait_ms / 1000
-            if session.asked is None:
-                session.asked = Questions(core.limits.max_questions_per_session, core)
-            session.asked.ask(command.message_id, receivers, command.asks, command.elsewhere, until)
+            asked = self._questions_of(session)
+            until = self._until()
+            asked.ask(command.message_id, receivers, command.asks, command.elsewhere, until)
+
+    def _questions_of(self, session: Session) -> Questions:
+        core = self._core
+        if session.asked is None:
+            session.asked = Questions(core.limits.max_questions_per_session, core)
+        return session.asked
+
+    def _until(self) -> float:
+        """How long an answer is awaited to what is asked now."""
+        return self._core.now + self._core.limits.max_answer_wait_ms / 1000
+
+    def take(self, run: ClientRun, most_bytes: int) -> int:
+        """Carry out a run in one go, if it may be and has no more than *most_bytes*; else the next
+        of its messages.  Returns how many bytes that was."""
+        core = self._core
+        session = core.sessions.get(run.session)
+        if not run.left:
+            if session is not None and run.size <= most_bytes and self.take_whole(run, session):
+                return run.size
+            run.divide()
+        single = run.left.pop()
+        core.change = 0
+        core.work += 1
+        if session is None:
+            core.count_stray()
+        elif isinstance(single, SendDirect):
+            self.send(single, session)
+        else:
+            self.pass_answer(single, session)
+        return single.size
+
+    def take_whole(self, run: ClientRun, session: Session) -> bool:
+        """Carry out a run in one go; False, with nothing done, where it has to be divided."""
+        if isinstance(run, SendDirectRun):
+            return self._send_all(run, session)
+        assert isinstance(run, PassAnswerRun), "there are no others"
+        return self._pass_all(run, session)
+
+    def _send_all(self, run: SendDirectRun, session: Session) -> bool:
+        core = self._core
+        if run.largest > core.limits.max_message_bytes:
+            return False
+        named = self._named(run.by, run.who)
+        receivers: list[int] = []
+        for client in named:
+            if not client.blocked:
+                receivers.append(client.number)
+        if not receivers:
+            return False  # each of them is answered
+        skipped = len(named) - len(receivers)
+        if len(named) == 1:
+            receivers = named[0].alone
+        elif run.first_only:
+            receivers = receivers[:1]
+        if run.asks and not session.node:
+            if len(receivers) > 1:
+                return False
+            ids = run.wire.message_ids()
+            if not self._questions_of(session).ask_all(ids, receivers, run.asks, self._until()):
+                return False
+        core.counters.directs_skipped += skipped * run.count
+        core.work += len(named) + run.count
+        core.out.append(ForwardRun(receivers, run.wire, session.door, 0, run.count))
+        return True
 
     def receivers(self, by: int, who: str) -> list[int]:
         """The sessions of those named that can take a message; the others are counted."""
@@ -130,6 +198,25 @@ class Direct:
             self._core.counters.answers_dropped += 1
         else:
             self._pass(client, command.size, command.wire, session.door)
+
+    def _pass_all(self, run: PassAnswerRun, session: Session) -> bool:
+        core = self._core
+        client = core.clients.get(run.client_id)
+        asked = None if client is None else client.asked
+        if client is None or asked is None:
+            core.counters.answers_dropped += run.count
+            return True
+        if client.blocked or session.node:
+            return False
+        refused = asked.takes_all(run.wire.message_ids(), session.number, run.kind, core.now)
+        core.counters.answers_dropped += len(refused)
+        core.work += run.count
+        start = 0
+        for place in [*refused, run.count]:
+            if start < place:
+                core.out.append(ForwardRun(client.alone, run.wire, session.door, start, place))
+            start = place + 1
+        return True
 
     def _waits(self, client: Session, message_id: str, kind: int, session: Session) -> bool:
         """Whether a client waits for an answer of this kind from a session; it is counted then."""

@@ -42,6 +42,7 @@ from tmqp_server.engine.effects.runs import (
     ConfirmRun,
     DeliverRun,
     EraseRun,
+    ForwardRun,
 )
 from tmqp_server.engine.effects.sessions import (
     Accept,
@@ -111,6 +112,7 @@ __all__ = [
     "ForgetQueue",
     "ForgetRouter",
     "Forward",
+    "ForwardRun",
     "HandOver",
     "Inform",
     "Lapsed",

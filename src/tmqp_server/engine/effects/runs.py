@@ -1,15 +1,15 @@
-"""The effects for runs: deliveries, confirms, and requests to save and erase."""
+"""The effects for runs: deliveries, confirms, requests to save and erase, forwarded messages."""
 
 from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.engine.commands import PushRun
+from tmqp_server.engine.commands import PushRun, RunWire
 from tmqp_server.engine.effects.base import Effect
-from tmqp_server.engine.effects.messages import Confirm, Deliver
+from tmqp_server.engine.effects.messages import Confirm, Deliver, Forward
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_COPY, MARK_HIGH, Message
 
-__all__ = ["AppendRun", "ConfirmRun", "DeliverRun", "EraseRun"]
+__all__ = ["AppendRun", "ConfirmRun", "DeliverRun", "EraseRun", "ForwardRun"]
 
 
 @mypyc_attr(acyclic=True)
@@ -183,3 +183,28 @@ class EraseRun(Effect):
     def __init__(self, key: int, sequences: list[int]) -> None:
         self.key = key
         self.sequences = sequences
+
+
+@mypyc_attr(acyclic=True)
+class ForwardRun(Effect):
+    """Pass on what one client said to others several times in a row, as so many ``Forward``: of a
+    run the messages from the place ``start`` to before ``stop``.
+
+    The list may be shared with other effects: never change it.
+    """
+
+    __slots__ = ("sessions", "wire", "door", "start", "stop")
+
+    def __init__(
+        self, sessions: list[int], wire: RunWire, door: str, start: int, stop: int
+    ) -> None:
+        self.sessions = sessions
+        self.wire = wire
+        self.door = door
+        self.start = start
+        self.stop = stop
+
+    def forwards(self) -> list[Forward]:
+        """The same as single effects."""
+        _, _, wires = self.wire.contents()
+        return [Forward(self.sessions, each, self.door) for each in wires[self.start : self.stop]]

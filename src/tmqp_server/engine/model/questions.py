@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.engine.books import Books, question_bytes
+from tmqp_server.engine.books import Books, plain_question_bytes, question_bytes
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 
 __all__ = ["Questions"]
@@ -23,10 +23,20 @@ _EITHER: Final = ASKS_ACKNOWLEDGE | ASKS_RESPONSE
 class _Question:
     """One direct message: the answers that may still come, by the number of the receiver.
 
-    With ``elsewhere`` other nodes have it too, so that any node may bring an answer.
+    With ``elsewhere`` other nodes have it too, so that any node may bring an answer.  One that
+    ``is_shared`` stands for several, whose only receiver has not answered: it is never changed.
     """
 
-    __slots__ = ("asks_response", "elsewhere", "first", "first_may", "memory", "others", "until")
+    __slots__ = (
+        "asks_response",
+        "elsewhere",
+        "first",
+        "first_may",
+        "is_shared",
+        "memory",
+        "others",
+        "until",
+    )
 
     def __init__(self, receivers: list[int], asks: int, elsewhere: bool, until: float) -> None:
         self.asks_response = asks & ASKS_RESPONSE != 0
@@ -41,6 +51,7 @@ class _Question:
             self.others = dict.fromkeys(receivers, allowed)
             del self.others[self.first]
         self.elsewhere = elsewhere
+        self.is_shared = False
         self.until = until
         #: What it is charged in the broker's books.
         self.memory = 0
@@ -102,21 +113,58 @@ class Questions:
         :param until: when it is forgotten, in monotonic seconds; never less than before.
         """
         by_id = self._by_id
-        before = self._forget(message_id)
+        before = self._forget(message_id) if message_id in by_id else None
         question = _Question(receivers, asks, elsewhere, until)
+        count = len(receivers)
         if before is not None:
             # A router brings one message to the receivers of several bindings, one after another.
             for number in before.receivers():
                 if not question.may(number):
                     question.let(number, before.may(number))
             question.elsewhere = elsewhere or before.elsewhere
+            count = len(question.receivers())
         if not by_id:
             self._until = until
         by_id[message_id] = question
-        question.memory = question_bytes(message_id, len(question.receivers()))
+        question.memory = question_bytes(message_id, count)
         self._books.charge(question.memory)
         if len(by_id) > self._most:
             self._forget(next(iter(by_id)))
+
+    def ask_all(
+        self, message_ids: list[str], receivers: list[int], asks: int, until: float
+    ) -> bool:
+        """Remember the same of several messages that one session was brought.
+
+        :returns: False, with nothing done, if there may be no memory for all, or not all ids are
+            ASCII.
+        """
+        characters = "".join(message_ids)
+        if not characters.isascii():
+            return False
+        if not self._books.has_room(plain_question_bytes(len(message_ids), len(characters))):
+            return False
+        by_id = self._by_id
+        if not by_id:
+            self._until = until
+        shared: _Question | None = None
+        length = 0
+        charged = 0
+        for message_id in message_ids:
+            if message_id in by_id:
+                self.ask(message_id, receivers, asks, False, until)
+                continue
+            if shared is None or len(message_id) != length:
+                length = len(message_id)
+                shared = _Question(receivers, asks, False, until)
+                shared.is_shared = True
+                shared.memory = plain_question_bytes(1, length)
+            by_id[message_id] = shared
+            charged += shared.memory
+            if len(by_id) > self._most:
+                self._forget(next(iter(by_id)))
+        self._books.charge(charged)
+        return True
 
     def _forget(self, message_id: str) -> _Question | None:
         question = self._by_id.pop(message_id, None)
@@ -150,6 +198,8 @@ class Questions:
         allowed = question.may(number)
         if not allowed & answer:
             return False
+        if question.is_shared:
+            question = self._own(message_id, question)
         if answer == ASKS_RESPONSE or not question.asks_response:
             question.let(number, 0)
             if question.is_answered() and not question.elsewhere:
@@ -157,6 +207,40 @@ class Questions:
         else:
             question.let(number, allowed & ~answer)
         return True
+
+    def takes_all(self, message_ids: list[str], number: int, answer: int, now: float) -> list[int]:
+        """Answers of one kind from a session that is no node's, as for :meth:`takes`.
+
+        :returns: the places of those that may not be passed on.
+        """
+        if now >= self._until:
+            self._forget_old(now)
+        refused: list[int] = []
+        refunded = 0
+        by_id = self._by_id
+        for place, message_id in enumerate(message_ids):
+            question = by_id.get(message_id)
+            if (
+                question is not None
+                and question.is_shared
+                and question.first == number
+                and (answer == ASKS_RESPONSE) == question.asks_response
+            ):
+                # Its last answer.
+                del by_id[message_id]
+                refunded += question.memory
+            elif not self.takes(message_id, number, answer, False, now):
+                refused.append(place)
+        self._books.refund(refunded)
+        return refused
+
+    def _own(self, message_id: str, shared: _Question) -> _Question:
+        """The same question for one message, to be changed."""
+        asks = ASKS_RESPONSE if shared.asks_response else ASKS_ACKNOWLEDGE
+        question = _Question([shared.first], asks, False, shared.until)
+        question.memory = shared.memory
+        self._by_id[message_id] = question
+        return question
 
     def _forget_old(self, now: float) -> None:
         by_id = self._by_id
