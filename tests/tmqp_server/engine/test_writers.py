@@ -65,11 +65,11 @@ QUEUE_COUNTERS: Final = {
 }  # fmt: skip
 #: Which module changes a counter of ``BrokerCounters``.
 BROKER_COUNTERS: Final = {
-    "confirms_skipped": "core.py",
+    "confirms_skipped": "core/core.py",
     "dead_lettered": OUTCOMES,
-    "stray_commands": "core.py",
-    "unknown_tickets": "core.py",
-    "withheld": "core.py",
+    "stray_commands": "core/core.py",
+    "unknown_tickets": "core/core.py",
+    "withheld": "core/core.py",
     "unknown_acks": "delivery/intake.py",
     "directs_skipped": DIRECT,
     "answers_dropped": DIRECT,
@@ -132,7 +132,7 @@ def foreign_changes(source: str, module: str) -> list[str]:
             writer = FLIGHTS
         if owner == "counters":
             holder = called(each.value.value) if isinstance(each.value, ast.Attribute) else "queue"
-            of_broker = holder in {"core", "_core"} or module == "core.py"
+            of_broker = holder in {"core", "_core"} or module == "core/core.py"
             writer = (BROKER_COUNTERS if of_broker else QUEUE_COUNTERS).get(name, "nobody")
         if writer not in {None, SAME.get(module, module)}:
             found.append(f"{module}:{each.lineno}: {ast.unparse(each)} is changed by {writer}")
