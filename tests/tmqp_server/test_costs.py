@@ -160,8 +160,9 @@ def _perf(command: list[str], wanted: list[Wanted], environment: dict[str, str])
             counted, env=environment, capture_output=True, text=True, check=False
         )
         found = re.search(r"^(\d+),.*instructions", ended.stderr, re.MULTILINE)
-        if found is None or ended.returncode:
+        if found is None:
             return None
+        assert ended.returncode == 0, ended.stderr
         counts[name, count] = int(found[1])
     return counts
 
@@ -175,8 +176,9 @@ def _valgrind(
     works = [str(part) for each in wanted for part in each]
     counted = ["valgrind", *tool, *command, *works]
     ended = subprocess.run(counted, env=environment, capture_output=True, text=True, check=False)
-    if ended.returncode:
+    if not ended.stdout:
         return None
+    assert ended.returncode == 0, ended.stderr
     told = re.findall(r"^==(\d+)== I\s+refs:\s+([\d,]+)", ended.stderr, re.MULTILINE)
     by_process = {process: int(count.replace(",", "")) for process, count in told}
     lines = [line.split("\t") for line in ended.stdout.splitlines()]
