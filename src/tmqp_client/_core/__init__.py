@@ -1,4 +1,6 @@
-"""The client without I/O: what it asked, what it joined, what has arrived; no socket, no clock."""
+"""The client's state without I/O: requests, joined channels, received messages; no socket, no
+clock.
+"""
 
 from __future__ import annotations
 

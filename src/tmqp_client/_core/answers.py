@@ -1,9 +1,9 @@
-"""Matches answers to what was asked: by message id (F44, F78), pongs in order (F37).
+"""Matches answers to requests: by message id (F44, F78), pongs in order (F37).
 
-An answer counts only from whom it can come.  The server's own bears no source; an acknowledgement
-of a consumer, which the server passes on to a producer (F79), is addressed to the channel.
-Everything that bears a source and is addressed to this client is another client's word, and settles
-only what that client was asked.
+An answer counts only if its sender could have sent it.  The server's own answers have no source; an
+acknowledgement of a consumer, which the server forwards to a producer (F79), is addressed to the
+channel.  A message that has a source and is addressed to this client comes from another client, and
+settles only requests to that client.
 """
 
 from __future__ import annotations

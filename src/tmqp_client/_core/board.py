@@ -1,7 +1,7 @@
-"""The inboxes for what is no queue message: direct and custom messages, events by their topic.
+"""The inboxes for all messages except queue messages: direct and custom messages, events by topic.
 
-What comes while nobody listens is nobody's; the machine keeps a bounded part of it as unclaimed,
-and direct and custom messages among it are for who listens next.
+The machine keeps a bounded number of messages that arrive without a listener as unclaimed; the next
+listener gets the direct and custom messages among them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Message ids that nobody can predict, without asking the system for randomness each time.
+"""Unpredictable message ids, without asking the system for randomness each time.
 
 An id has the form of the original's, 32 lower-case hexadecimal digits (F45): 128 random bits, drawn
-for many ids at once.  Whoever receives a message reads its id, and answers are matched by id (F44,
-F78), so an id must tell nothing about the next one.
+for many ids together.  Every receiver of a message reads its id, and answers are matched by id
+(F44, F78), so an id must not allow a prediction of the next one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What has arrived and was not taken yet: one bounded buffer per consumer, and their index.
+"""Inboxes: one bounded buffer of received messages for each consumer, and their index.
 
-An inbox has two marks.  From the first on it is *congested*, and stays so until half of that is
-left; from the second on it is *overfull*.  It never refuses on its own account: whoever fills it
-reads the marks (:meth:`Inbox.put`) or asks to be refused (:meth:`Inbox.offer`).
+An inbox has two marks.  At the first one it becomes *congested*, and stays so until half of that is
+left; at the second one it is *overfull*. It never refuses by itself: its user checks the marks
+(:meth:`Inbox.put`) or asks it to refuse (:meth:`Inbox.offer`).
 """
 
 from __future__ import annotations

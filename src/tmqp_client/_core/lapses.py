@@ -1,7 +1,7 @@
-"""Deliveries that are this client's no more, though it has not answered them.
+"""Deliveries that are no longer in flight to this client, although it has not answered them.
 
-The server tells of them only if the client has asked for that by a join.  A delivery is known by
-when it was returned: the same message may have come again since.
+The server reports them only if the client has requested that with a join.  A delivery is identified
+by its time, because the same message may have been redelivered since.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the client writes to other clients (F113-F118), and its subscriptions (F127)."""
+"""Encodes messages to other clients (F113-F118), and subscriptions (F127)."""
 
 from __future__ import annotations
 

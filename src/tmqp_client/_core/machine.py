@@ -1,9 +1,8 @@
-"""What a client knows: what it asked, what it joined, what has arrived; no socket, no clock.
+"""The client's state: requests, joined channels, received messages; no socket, no clock.
 
-Theory of operation.  The machine stands on one :class:`tmqp.Connection` at a time and may outlive
-it (``max_sends``): :meth:`ClientMachine.start` begins a connection, and is called again when that
-one is lost.  Bytes and the time go in; what came of them is returned as a list of *outcomes*, each
-of one class:
+Theory of operation.  The machine uses one :class:`tmqp.Connection` at a time and may outlive it
+(``max_sends``): :meth:`ClientMachine.start` begins a connection, and is called again when that one
+is lost.  You pass in bytes and the time; it returns a list of *outcomes*, each of one class:
 
 =================  ==============================================================================
 :class:`Pending`   something asked is settled: answered, refused, timed out or lost
@@ -14,25 +13,26 @@ NotRestored        a channel joined before, or an event subscribed to, is not gr
 :class:`Lost`      the connection is over; what does not outlive it was settled before
 =================  ==============================================================================
 
-Between two connections a lasting machine keeps pushes that are not confirmed, and what is asked
-meanwhile (``_outbox``); timeouts continue counting.  When the next server accepts, joins and
-subscriptions are asked for again (``_standing``), then everything kept goes out in its first order,
-each push under the id it had, a little whenever :meth:`data_to_send` finds nothing else to send.
-What a message was sent for more than once, ``max_sends`` times at most, may have arrived as often.
-All else that was asked on the connection before is settled with its loss.
+Between two connections, a lasting machine keeps unconfirmed pushes and new requests (``_outbox``);
+timeouts continue.  When the next server accepts the client, joins and subscriptions are sent again
+(``_standing``), then everything kept is sent in its original order, each push under its id, in
+portions whenever :meth:`data_to_send` finds nothing else to send.  A message that was sent several
+times, at most ``max_sends`` times, may have arrived as often.  All other requests of the previous
+connection are settled when it is lost.
 
 Answers are matched by message id alone (F44, F78); pongs have none and are matched in order, the
 keep-alive's own among them.  Queue messages go to the inbox subscribed for their channel and queue,
-whatever the case of the channel's name (F46), else to the one for the whole channel, else they are
-kept for a consumer to come.  Direct messages and events go to the inboxes of the ``board``.  All
-else that answers nothing goes to ``unclaimed``.
+whatever the case of the channel's name (F46), otherwise to the one for the whole channel; otherwise
+they are kept for a later consumer.  Direct messages and events go to the inboxes of the ``board``.
+All other messages that answer no request go to ``unclaimed``.
 
 Reading pauses while an inbox is congested, unless an answer is awaited: the consumer that should
-empty the inbox may be the one who waits.  While it pauses, the peer's silence means nothing, so
-instead of watching it the machine makes itself heard, for the server counts what it receives (F38).
+empty the inbox may be the one that waits for it.  During a pause, the peer's silence has no
+meaning, so instead of checking it the machine sends pings, because the server counts what it
+receives (F38).
 
-The caller owes what a connection is owed (bytes, deadlines), reads :meth:`must_pause` before each
-read, and says :meth:`pause` and :meth:`resume` when it stops and continues reading.
+The caller has the duties that a connection requires (bytes, deadlines), checks :meth:`must_pause`
+before each read, and calls :meth:`pause` and :meth:`resume` when it stops and continues reading.
 """
 
 from __future__ import annotations

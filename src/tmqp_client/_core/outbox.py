@@ -1,7 +1,8 @@
-"""What waits for a connection: whole messages in the order they were given, within bounds.
+"""Messages that wait for a connection: whole messages in their order, within limits.
 
-An entry whose answer nobody waits for any more (it timed out, or was abandoned) is not sent.  Such
-entries are not removed one by one; they are skipped, and swept out when they are most of it.
+An entry whose answer is no longer awaited (it timed out, or was abandoned) is not sent.  Such
+entries are not removed one by one; they are skipped, and removed together when they are the
+majority.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What was asked and not answered yet: found by message id, timed out by deadline.
+"""Requests that are not answered yet: found by message id, timed out by deadline.
 
 Deadlines are in a heap from which answered entries are not removed one by one; they are skipped
-when they come to the top, and swept out when they are most of it.  So each entry costs a bounded
-amount of work, whichever way it ends.
+when they come to the top, and removed together when they are the majority.  So each entry costs a
+bounded amount of work, whichever way it ends.
 """
 
 from __future__ import annotations

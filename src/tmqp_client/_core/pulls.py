@@ -1,8 +1,8 @@
-"""What a client knows of its pulls: which are in progress, what came of each, how it ended.
+"""The pulls of a client: those in progress, their messages, and how they ended.
 
-The connection tells a pull's messages from others (F107); here they find the inbox of whoever
-asked.  A pull that nobody waits for any more stays known to the connection, so that its late
-messages are dropped and not taken for deliveries; the server sends again what wants an answer.
+The connection distinguishes a pull's messages from others (F107); this module finds the inbox of
+the caller.  The connection still knows an abandoned pull, so that its late messages are dropped and
+not taken for deliveries; the server redelivers those that need an answer.
 """
 
 from __future__ import annotations

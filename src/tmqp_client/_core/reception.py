@@ -1,7 +1,7 @@
-"""What a client makes of what its server says: the receiving half of the machine.
+"""Handles the server's messages: the receiving half of the machine.
 
-It holds the state of both halves.  Each event of the connection settles something asked, fills an
-inbox, or ends the connection; :mod:`tmqp_client._core.machine` tells the whole theory of operation.
+It has the state of both halves.  Each event of the connection settles a request, fills an inbox, or
+ends the connection; :mod:`tmqp_client._core.machine` has the whole theory of operation.
 """
 
 from __future__ import annotations

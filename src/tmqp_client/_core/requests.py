@@ -1,8 +1,8 @@
-"""What the client writes: each operation's fields, as the original client sends them.
+"""Encodes each operation as the original client sends it.
 
-The original's servers read some of these from the target and others from a header or the payload
-(F48-F58); where the specification says otherwise, what the original sends is sent, since both kinds
-of server understand that.
+The original's servers read some fields from the target and others from a header or the payload
+(F48-F58); where the specification differs, the client sends what the original sends, because both
+kinds of server understand that.
 """
 
 from __future__ import annotations

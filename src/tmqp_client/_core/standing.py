@@ -1,7 +1,7 @@
-"""What a client is in on its server: channels it owns or has joined, events subscribed to.
+"""The standing of a client on its server: channels that it owns or has joined, subscribed events.
 
-A server forgets all of them when a connection ends; they are asked for again on the next one, each
-kind in the order in which they were asked for first, before anything else is sent.
+A server forgets all of them when a connection ends; they are requested again on the next one, each
+kind in the order of the first requests, before anything else is sent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who may send: everybody while there is room, else in the order they came.
+"""Decides which callers may send: all while there is room, otherwise in order of arrival.
 
 There is no room while more than ``outbound_bytes`` wait for the socket, or while the buffer for the
-next connection is full; for what awaits an answer, also while too many answers are awaited already.
-Those who want an answer wait in one line, all others in another.
+next connection is full; for requests that need an answer, also while too many answers are awaited.
+Those requests wait in one line, all others in another.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Keeps a client's connection: its bytes, its deadlines, and who is told what has come of it.
+"""Keeps a client's connection: its bytes, its deadlines, and the delivery of outcomes.
 
-A line lives as long as its client; each of its connections is a
+A line exists as long as its client; each of its connections is a
 :class:`tmqp_client._io.link.ClientLink`.  Callers change the machine themselves;
-:meth:`Line.settle` tells each outcome to whom it concerns.  One task sleeps until the machine's
+:meth:`Line.settle` passes each outcome to its waiting caller.  One task sleeps until the machine's
 next deadline, whether there is a connection or not.
 
-Ending.  However a connection ends, the machine settles everything first, so nobody hangs.  Closing
-from this side queues Terminate behind everything else and then *reads* until the server closes: a
-socket closed with unread bytes resets the connection, and a reset may overtake what was sent.
+Ending.  When a connection ends in any way, the machine first settles everything, so no caller
+hangs.  Closing from this side queues Terminate after everything else and then *reads* until the
+server closes: a socket closed with unread bytes resets the connection, and a reset may overtake
+what was sent.
 """
 
 from __future__ import annotations

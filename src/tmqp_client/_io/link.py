@@ -1,12 +1,12 @@
 """One connection's bytes: reading them into the machine, writing what it has to send.
 
-Theory of operation.  Two tasks stand around one transport.  The reader feeds the machine chunk by
-chunk; the writer sleeps until there is something that could not be sent directly.  Callers change
-the machine themselves and never touch the transport in a way that waits, so cancelling one of them
-at any point leaves whole messages behind.
+Theory of operation.  Two tasks serve one transport.  The reader passes chunks to the machine; the
+writer sleeps until there are bytes that could not be sent directly.  Callers change the machine
+themselves and never touch the transport in a way that waits, so cancelling one of them at any point
+leaves whole messages behind.
 
-A write that fails ends nothing by itself: what the server said before it closed (a refusal, say)
-may still be readable, and the reader will come to the end soon enough.
+A failed write does not end the connection: messages that the server sent before it closed (such as
+a refusal) may still be readable, and the reader will soon reach the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What is asked of the event loop often: waking one waiting task, watching one socket, the
-time, doing something soon.
+"""Frequent functions of the event loop: waking one task, watching one socket, the time, callbacks.
 
-anyio's own objects find out at each use which loop they run in; here that is asked once for each
+anyio's objects determine at each use which loop they run in; here that is determined once for each
 owner.  On asyncio a signal is a bare future and a socket stays registered for as long as it is read
 from; on any other loop, and where asyncio cannot watch sockets (Windows' proactor), anyio does it.
 """

@@ -1,4 +1,4 @@
-"""A batch of pushes in progress: how many, which failed, and waiting for room among them."""
+"""A batch of pushes in progress: counts, failures, and waiting for room."""
 
 from __future__ import annotations
 

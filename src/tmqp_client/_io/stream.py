@@ -1,7 +1,7 @@
-"""Taking from an inbox: any number of tasks may wait for the next item of one.
+"""Takes items from an inbox; any number of tasks may wait for the next item.
 
-Each item goes to one of them; those who have waited longest are woken first.  Cancelling one that
-was woken already passes its turn on, so nothing stays unseen.
+Each item goes to one task; the longest waiting task is woken first.  If a woken task is cancelled,
+it wakes the next one, so that no item is missed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Connecting: the first time, and again whenever the connection is lost.
 
 Theory of operation.  :meth:`Supervisor.open` tries each address once (or as often as the policy
-says), and fails with what went wrong.  After that :meth:`Supervisor.run` sleeps until the
-connection has ended.  If that was not this side's wish it goes through a
-:class:`tmqp_client.reconnect.Schedule` until a server accepts, or gives up, which settles
-everything that still waits.
+says), and raises the reason if all fail.  After that, :meth:`Supervisor.run` sleeps until the
+connection has ended.  If this side did not close it, it follows a
+:class:`tmqp_client.reconnect.Schedule` until a server accepts the client, or gives up, which
+settles all waiting requests.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The way bytes leave and enter the client: one small interface, two sides.
+"""Transports of the client: one small interface, two implementations.
 
-The fast side is a non-blocking socket that is read and written directly and only *waited for*
-through anyio: a send that the kernel takes at once costs no task switch, and cannot be cancelled
-half-way.  The other side wraps an anyio byte stream (TLS), where nothing can be sent without
-waiting.
+The fast one is a non-blocking socket that is read and written directly and only *waited for*
+through anyio: a send that the kernel accepts immediately costs no task switch, and cannot be
+cancelled half-way.  The other one wraps an anyio byte stream (TLS), where nothing can be sent
+without waiting.
 """
 
 from __future__ import annotations
