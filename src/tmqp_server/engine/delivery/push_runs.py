@@ -69,11 +69,11 @@ _NO_CONTENTS: Final[tuple[list[str], list[int], list[object]]] = ([], [], [])
 class _Share:
     """How many messages of a mixed run go into one of its queues."""
 
-    __slots__ = ("count", "queue")
+    __slots__ = ("pushes", "queue")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self.count = 0
+        self.pushes = 0
 
 
 class RunIntake:
@@ -205,7 +205,7 @@ class RunIntake:
         consumers = len(audience.everyone)
         deaf = audience.deaf
         for share in shares:
-            queue, count = share.queue, share.count
+            queue, count = share.queue, share.pushes
             run.sequences[queue.queue_id] = queue.sequence + 1
             queue.sequence += count
             queue.counters.count_run(count, consumers, wants, now)
@@ -485,13 +485,13 @@ def _shares_of(channel: Channel, run: PushRun) -> list[_Share] | None:
                 return None
             share = by_queue[queue_id] = _Share(queue)
             shares.append(share)
-        share.count += 1
+        share.pushes += 1
     if not shares:
         only = queues.get(run.queue_id)
         if only is None:
             return None
         shares.append(_Share(only))
-        shares[0].count = run.count
+        shares[0].pushes = run.count
     return shares
 
 
