@@ -61,7 +61,7 @@ def session_commands() -> Iterator[type[Command]]:
 def test_whatever_a_session_can_ask_of_the_engine_somebody_has_decided_who_may() -> None:
     decided = {*needs.NEEDS, *needs.FREE, Batch, ListCommand, SessionCommand}
     decided |= {commands.GroupCommand, commands.CursorCommand, commands.CellCommand}
-    decided |= {commands.Permission, commands.SurveyCommand}
+    decided |= {commands.Permission, commands.SurveyCommand, commands.ClientRun}
     assert set(session_commands()) <= decided
     assert set(Broker()._performers) <= decided
 
