@@ -34,8 +34,7 @@ CODE_NAMES: Final = frozenset({".gitignore", ".importlinter", "Makefile", "run"}
 TEXT_SUFFIXES: Final = CODE_SUFFIXES | {".md", ".rst", ".svg", ".txt", ".html", ".js", ".css"}
 BUILT_SUFFIXES: Final = frozenset({".a", ".dll", ".o", ".pyc", ".pyd", ".pyo", ".so", ".whl"})
 
-#: What the product never says, by the name of the rule.  The words stand here in rot13, or this
-#: file would break its own rule.
+#: What the product never says, by the name of the rule; in rot13, or this file would break it.
 BANNED_WORDS: Final = {
     "a path of one machine": (
         "/jbex",

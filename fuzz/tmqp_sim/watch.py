@@ -310,7 +310,7 @@ class WatchedBroker(Broker):
         return self._judge(run, out, now)
 
     def _said(self, run: ClientRun, now: float, portion: int) -> tuple[list[Effect], int]:
-        """A run of what a client says to others, in one go or the next of it, as with pushes."""
+        """A run of what a client says to others, together or the next of it, as with pushes."""
         session = self._core.sessions.get(run.session)
         # Where any answer passes, each is made one to a question before it is carried out.
         if self._divides or self.ledger.trusting or run.size > portion or session is None:

@@ -25,9 +25,7 @@ from tmqp._compat import i64
 from tmqp.bits import (
     HAS_HEADER,
     HEAD_BYTES,
-    HIGH_PRIORITY,
     LARGEST_SHORT,
-    MARKED_TYPE_BITS,
     PENDING_ACKNOWLEDGE,
     TIER_U16,
     TTL_BITS,
@@ -46,7 +44,7 @@ from tmqp.errors import AbuseError, RemoteProtocolError
 from tmqp.frames import Frame
 from tmqp.header_names import HeaderNames
 from tmqp.limits import Limits
-from tmqp.runs import FrameRun, cut_evenly
+from tmqp.runs import FrameRun, cut_evenly, is_about_queue, of_other_priority
 
 __all__ = ["FrameDecoder", "encode"]
 
@@ -426,15 +424,15 @@ class FrameDecoder:
         queue_low: i64 = data[first + 5]
         queue_high: i64 = data[first + 6]
         mixed = False
-        is_about_queue = _is_about_queue(b0)
-        odd_kind = _of_other_priority(b0)
+        has_queue = is_about_queue(b0)
+        odd_kind = of_other_priority(b0)
         has_header = b1 & HAS_HEADER != 0
         max_payload, max_name = self._max_payload, self._max_name
         while pos <= end - HEAD_BYTES:
             kind: i64 = data[pos]
             low: i64 = data[pos + 5]
             high: i64 = data[pos + 6]
-            if kind != b0 or ((low != queue_low or high != queue_high) and is_about_queue):
+            if kind != b0 or ((low != queue_low or high != queue_high) and has_queue):
                 if not self.mixes_runs or (kind != b0 and kind != odd_kind):
                     break
                 mixed = True
@@ -589,19 +587,6 @@ class FrameDecoder:
 def _takes_header(message_type: int) -> bool:
     """Ping and pong read the has-header bit as part of their time to live (F10)."""
     return message_type != TYPE_PING and message_type != TYPE_PONG
-
-
-def _is_about_queue(b0: i64) -> bool:
-    """Whether the content type of a frame with this first byte is the number of a queue, and not a
-    matter of two clients."""
-    return b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE or b0 & MARKED_TYPE_BITS == TYPE_ACKNOWLEDGE
-
-
-def _of_other_priority(b0: i64) -> i64:
-    """The first byte of a frame that is like one with this, but for its priority."""
-    if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
-        return b0 ^ HIGH_PRIORITY
-    return b0  # in an acknowledge the bit says that it is for a client
 
 
 def _payload_too_large(size: int, most: int) -> AbuseError:

@@ -30,10 +30,12 @@ from tmqp.bits import (
     PENDING_ACKNOWLEDGE,
     TIER_U16,
     TTL_BITS,
+    TYPE_BITS,
 )
+from tmqp.constants import TYPE_ACKNOWLEDGE, TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
 
-__all__ = ["FrameRun", "cut_evenly"]
+__all__ = ["FrameRun", "cut_evenly", "is_about_queue", "of_other_priority"]
 
 #: What is left of the head when the bytes that a forwarder rewrites are missing.
 _TAIL_HEAD_BYTES: Final = 6
@@ -349,6 +351,19 @@ class FrameRun:
 
     def __repr__(self) -> str:
         return f"<FrameRun of {self.count}, {self.size} bytes: {self.first!r} ...>"
+
+
+def is_about_queue(b0: i64) -> bool:
+    """Whether the content type of a frame with this first byte is the number of a queue; otherwise
+    it is for the receiving client alone."""
+    return b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE or b0 & MARKED_TYPE_BITS == TYPE_ACKNOWLEDGE
+
+
+def of_other_priority(b0: i64) -> i64:
+    """The first byte of the same frame with the other priority."""
+    if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
+        return b0 ^ HIGH_PRIORITY
+    return b0  # in an acknowledge the bit says that it is for a client
 
 
 def _payload_at(data: bytes, head: i64, names: i64, has_header: bool) -> i64:

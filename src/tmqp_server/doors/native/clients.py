@@ -1,4 +1,4 @@
-"""Reads messages between clients, and subscriptions to events."""
+"""Reads what introduces a client, messages between clients, and subscriptions to events."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tmqp.constants import (
 )
 from tmqp.extensions import EVENT_FORM_SPECIFIED, HEADER_EVENT_FORM, OP_SET_ROUTER_ENABLED
 from tmqp.frames import Frame
+from tmqp.hello import ConnectionInformation
 from tmqp_server.doors.facts import events_by_name
 from tmqp_server.doors.native.http import http_message
 from tmqp_server.doors.native.parameters import BadRequestError, queue_id_header
@@ -35,6 +36,8 @@ from tmqp_server.engine.commands import (
     BY_NAME,
     BY_TYPE,
     Command,
+    Connect,
+    Credentials,
     Envelope,
     HttpMessage,
     PassAnswer,
@@ -51,6 +54,7 @@ __all__ = [
     "answer_command",
     "answered_always",
     "asked_by",
+    "connect_command",
     "direct_command",
     "publish_command",
     "subscription_command",
@@ -69,6 +73,21 @@ _ROUTER_OPERATIONS: Final = (
 
 #: The events of this server, by their names.
 _EVENTS: Final[dict[str, int]] = events_by_name()
+
+
+def connect_command(session: int, who: ConnectionInformation, client_id: str, door: str) -> Connect:
+    """Connect with what a client says of itself when it introduces itself."""
+    return Connect(
+        session,
+        None,
+        client_id,
+        who.name or None,
+        who.type or None,
+        door,
+        who,
+        kept=who.properties or None,
+        credentials=Credentials("token", who.token) if who.token else None,
+    )
 
 
 def answered_always(frame: Frame, code: int = RESULT_OK) -> bool:

@@ -49,6 +49,7 @@ from tmqp_server.doors.native.answering import AnsweringSession
 from tmqp_server.doors.native.answers import ConfirmWriter, forwarded, lapsed_frame
 from tmqp_server.doors.native.clients import (
     answer_command,
+    connect_command,
     direct_command,
     publish_command,
     subscription_command,
@@ -78,8 +79,6 @@ from tmqp_server.doors.selecting import read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
-    Connect,
-    Credentials,
     Decline,
     Disconnect,
     ListCommand,
@@ -435,19 +434,8 @@ class NativeSession(AnsweringSession):
     def _handshake(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, HandshakeReceived)
         who = event.information
-        commands.append(
-            Connect(
-                self._number,
-                None,
-                who.client_id or self._door.new_id(),
-                who.name or None,
-                who.type or None,
-                self._door.name,
-                who,
-                kept=who.properties or None,
-                credentials=Credentials("token", who.token) if who.token else None,
-            )
-        )
+        client_id = who.client_id or self._door.new_id()
+        commands.append(connect_command(self._number, who, client_id, self._door.name))
 
     def _operation(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, ServerMessageReceived)
@@ -470,9 +458,7 @@ class NativeSession(AnsweringSession):
                     if not command.max_bytes:
                         command.max_bytes = self._door.limits.max_payload_bytes
                 elif isinstance(command, ListCommand):
-                    from tmqp_server.doors.native.listing import (  # noqa: PLC0415 - few ask
-                        most_items,
-                    )
+                    from tmqp_server.doors.native.listing import most_items  # noqa: PLC0415 - rare
 
                     most_bytes = self._door.limits.max_payload_bytes
                     command.most_items = most_items(type(command), most_bytes)

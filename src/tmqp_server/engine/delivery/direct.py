@@ -105,7 +105,7 @@ class Direct:
         return self._core.now + self._core.limits.max_answer_wait_ms / 1000
 
     def take(self, run: ClientRun, most_bytes: int) -> int:
-        """Carry out a run in one go, if it may be and has no more than *most_bytes*; else the next
+        """Carry out a run as a whole, if it may be and has no more than *most_bytes*; else the next
         of its messages.  Returns how many bytes that was."""
         core = self._core
         session = core.sessions.get(run.session)
@@ -125,7 +125,7 @@ class Direct:
         return single.size
 
     def take_whole(self, run: ClientRun, session: Session) -> bool:
-        """Carry out a run in one go; False, with nothing done, where it has to be divided."""
+        """Carry out a run as a whole; False, with nothing done, where it has to be divided."""
         if isinstance(run, SendDirectRun):
             return self._send_all(run, session)
         assert isinstance(run, PassAnswerRun), "there are no others"
