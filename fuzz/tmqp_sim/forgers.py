@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from tmqp.constants import TARGET_TYPE_PREFIX, TYPE_ACKNOWLEDGE, TYPE_DIRECT_MESSAGE, TYPE_RESPONSE
@@ -32,6 +33,7 @@ class Forger(SimClient):
         self._askers: dict[str, None] = {}
         #: What has been asked: the asker and the message's id.
         self._asked: set[tuple[str, str]] = set()
+        self._again = self.world.child(f"{name}/again")
 
     def begin(self) -> None:
         """Go at it."""
@@ -75,11 +77,12 @@ class Forger(SimClient):
         )
 
     def arrived(self, inbox: Inbox[Frame]) -> None:
-        """Answer what others ask, now and then twice.
+        """Answer what others ask, now and then twice, and now and then all of it once more later.
 
         :raises Violation: when the same is asked again.
         """
         alike = self.random.choice((0, 1, 2))
+        answers: list[Frame] = []
         items: Inbox[Any] = inbox  # what nobody listens for comes as an event
         while len(items):
             item = items.take()
@@ -97,4 +100,13 @@ class Forger(SimClient):
                 else:
                     answer = response_frame(frame, self.machine.client_id, 0, b"!")
                 self.machine.send(answer)
+                answers.append(answer)
+        self.flush()
+        if len(answers) > 1 and self._again.random() < 0.3:
+            self.later(0.05 + 0.1 * self._again.random(), partial(self._repeat, answers))
+
+    def _repeat(self, answers: list[Frame]) -> None:
+        """Give answers again that were given already."""
+        for answer in answers:
+            self.machine.send(answer)
         self.flush()
