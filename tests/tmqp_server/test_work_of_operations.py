@@ -51,7 +51,7 @@ if not tmqp.compiled:
     pytestmark.append(pytest.mark.long)  # a minute; what the target is for takes half of that
 
 #: The bytes of one chunk.
-CHUNK_BYTES = 65_536
+CHUNK_BYTES = 131_072
 
 Make = Callable[[int], Frame]
 Headers = list[tuple[str, str]]

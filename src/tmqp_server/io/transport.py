@@ -73,7 +73,7 @@ class Transport(Wire):
         raise NotImplementedError
 
     async def receive(self) -> bytes:
-        """The next bytes, at most 64 KiB; empty at the end of the stream."""
+        """The next bytes, at most 128 KiB; empty at the end of the stream."""
         raise NotImplementedError
 
     async def send_some(self, data: Bytes) -> int:
@@ -139,7 +139,7 @@ class SocketTransport(Transport):
         return data
 
     async def receive(self) -> bytes:
-        """The next bytes, at most 64 KiB; empty at the end of the stream."""
+        """The next bytes, at most 128 KiB; empty at the end of the stream."""
         self.waited = False
         while True:
             if self._emptied:
@@ -210,7 +210,7 @@ class StreamTransport(Transport):
         return None
 
     async def receive(self) -> bytes:
-        """The next bytes, at most 64 KiB; empty at the end of the stream."""
+        """The next bytes, at most 128 KiB; empty at the end of the stream."""
         try:
             return await self._stream.receive(READ_BYTES)
         except anyio.EndOfStream:
