@@ -48,7 +48,7 @@ class Limits:
 
     max_early_bytes: int = 131_072
     """Bytes that a client may send after its hello before the server accepts it (F35 allows this;
-    two 64 KiB reads are generous)."""
+    a read of 128 KiB is generous)."""
 
     handshake_timeout_s: float = 10.0
     """Seconds from connect until the connection must be accepted (F25: the original has 120)."""
