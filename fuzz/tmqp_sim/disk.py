@@ -141,9 +141,8 @@ class Disk:
         """The store begins."""
         if life != self._life or self._work is None:
             return
-        if isinstance(self._work, WriteBatch) and self._begin_batch().batch.is_empty():
-            self._end(life)
-            return
+        if isinstance(self._work, WriteBatch):
+            self._begin_batch()
         self.world.after(self._delay(), self._end, self._life)
 
     def _begin_batch(self) -> Writing:

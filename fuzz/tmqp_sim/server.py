@@ -40,7 +40,6 @@ from tmqp_server.shell.world import (
     StartWriting,
     StopListening,
     Tell,
-    TellSaved,
     Wake,
     WorldEffect,
     WriteBatch,
@@ -148,7 +147,6 @@ class Server:
         """What the world does for the turn, by class of effect."""
         return {
             **dict.fromkeys((WriteBatch, ReadBatch, CatchUp, CloseStore), store_works),
-            TellSaved: lambda _: self.turn.tell_saved(self.now),
             StartWriting: self._start_writing,
             Resume: self._resume,
             Secure: self._secure,

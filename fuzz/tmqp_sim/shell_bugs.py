@@ -118,14 +118,6 @@ def _always_clean(original: Any) -> Any:
     return close
 
 
-def _begins_and_forgets(original: Any) -> Any:
-    def tell(self: Turn, now: float) -> None:
-        self._answers.clear()
-        original(self, now)
-
-    return tell
-
-
 # --- Outbound ------------------------------------------------------------------------------------
 
 
@@ -301,10 +293,6 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     (
         "confirmed-before-written", "what is being written is confirmed",
         Saving, "take", _confirms_before,
-    ),
-    (
-        "saved-untold", "nobody is told of a batch when the next one has begun before that",
-        Turn, "tell_saved", _begins_and_forgets,
     ),
     ("two-batches", "a batch is written while one is out", Saving, "_enter", _two_at_once),
     (

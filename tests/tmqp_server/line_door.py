@@ -99,7 +99,7 @@ class LineSession(DoorSession):
     def _commands(self, verb: str, words: list[str]) -> list[Command]:
         if verb == "connect":
             self.early = words[1:]
-            return [Connect(self._number, None, words[0], door="line")]
+            return [Connect(self._number, None, words[0])]
         if verb == "takeover":
             return [Connect(self._number, None, words[0], take_over=True)]
         if verb == "join":

@@ -245,7 +245,6 @@ FOUND_AT: Final = {
     "run-wider-window": 627,
     "run-without-headers": 48,
     "run-without-room": 57,
-    "saved-untold": 40,
     "said-twice": 38,
     "shelf-cancel-in-words": 625,
     "shelf-copy-for-nothing": 406,

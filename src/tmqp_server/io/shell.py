@@ -58,7 +58,6 @@ from tmqp_server.shell.world import (
     StartWriting,
     StopListening,
     Tell,
-    TellSaved,
     Wake,
     WriteBatch,
 )
@@ -150,7 +149,6 @@ class Shell:
             ReadBatch: self._work_on,
             CatchUp: self._work_on,
             CloseStore: self._work_on,
-            TellSaved: lambda _: self.turn.tell_saved(self.now()),
             Dial: self._dial,
             LinkOutput: self._link_output,
             HangUp: self._hang_up,
@@ -473,12 +471,8 @@ class Shell:
         do: Callable[[], object]
         tell: Callable[[Exception | None, float], None]
         if isinstance(work, WriteBatch):
-            writing = turn.take_batch()
-            if writing.batch.is_empty():
-                self._worked(turn.written, None, 0.0, None)
-                return
             histogram = turn.tally.write
-            do, tell = partial(_write, store, writing), turn.written
+            do, tell = partial(_write, store, turn.take_batch()), turn.written
         elif isinstance(work, ReadBatch):
             assert self._journal is not None, "a store has a journal"
             answers: list[Command] = []
@@ -533,7 +527,9 @@ class Shell:
 
 
 def _write(store: Store, writing: Writing) -> None:
-    store.write(writing.batch, time.time_ns() // 1_000)
+    batch = writing.batch
+    if not batch.is_empty():
+        store.write(batch, time.time_ns() // 1_000)
 
 
 def _read(

@@ -6,12 +6,6 @@ for all messages that have arrived, and an idle one writes immediately.  Only se
 nobody waits for, are delayed by some milliseconds to batch them.  Reads are done after the batch
 that was collected before them, so that a read finds everything written.
 
-*A fast disk* need not idle while producers are told what is safe, which takes as long as a sync if
-they are many: if the last write took less than a millisecond, and messages wait, the next batch
-begins first (``TellSaved``).  On a slower disk it begins after that, with the messages of those who
-were told.  Messages that were settled before they are written are not written, so a batch may be
-empty; then no thread is needed, and it is answered where it was taken.
-
 *What a batch holds.*  :meth:`Saving.take` returns it when the store's thread begins, not when the
 thread is called: so it contains the messages of all connections in the same round of the event
 loop.  Otherwise, with 64 producers of one message each, every second sync would be for one message.
@@ -207,7 +201,7 @@ class Saving:
         linger_s = min(self._took_s / 4, _LINGER_S)
         return linger_s if linger_s >= _LEAST_LINGER_S else 0.0
 
-    def _begin(self, now: float, at_once: bool = False) -> None:
+    def _begin(self, now: float) -> None:
         """Begin with the collected messages, unless they should wait for others."""
         if self.state != LINGERING:
             linger_s = self._linger_s() if self._is_urgent() else _LINGER_S
@@ -225,7 +219,7 @@ class Saving:
         if not self._journal.is_empty:
             self._enter(WRITING, now + self.patience_s)
             self._begun_s = now
-            self._world.append(WriteBatch(at_once or self._last_count == 1))
+            self._world.append(WriteBatch(self._last_count == 1))
         else:
             self._read_on(now)
 
@@ -270,7 +264,9 @@ class Saving:
         elif pause_s:
             self._enter(PAUSED, now + pause_s)
         else:
-            self._enter(IDLE)
+            self._enter(
+                IDLE
+            )  # work that arrived meanwhile begins after the broker has got the answers
 
     # -- what came of it ------------------------------------------------------------------------
 
@@ -308,13 +304,6 @@ class Saving:
             self._world.append(CatchUp())
         else:
             self._read_on(now)
-            if self.state == IDLE and self._goes_on():
-                self._begin(now, at_once=True)
-
-    def _goes_on(self) -> bool:
-        """Whether the next batch begins before anybody hears of the last one."""
-        is_quick = self._took_s < _LEAST_LINGER_S
-        return is_quick and self._journal.is_urgent and not self._linger_s()
 
     def _answer(self, writing: Writing, ok: bool) -> None:
         self._answers.extend(self._journal.answers(writing, ok, _ANSWERS_PER_STEP))

@@ -30,8 +30,8 @@ from tmqp_server.shell.links import Links
 from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.pulse import SlowTurn
 from tmqp_server.shell.refusals import Refusals
-from tmqp_server.shell.saving import STOPPED, WRITING, Saving
-from tmqp_server.shell.world import ERROR, INFO, WARNING, Call, Dial, Log, Tell, TellSaved
+from tmqp_server.shell.saving import STOPPED, Saving
+from tmqp_server.shell.world import ERROR, INFO, WARNING, Call, Dial, Log, Tell
 from tmqp_server.storage.journal import Journal, Writing
 
 __all__ = ["Turn"]
@@ -322,13 +322,6 @@ class Turn(Connections):
         """The store has written the batch, or failed to."""
         assert self.saving is not None, "only what was handed out is written"
         self.saving.written(error, now)
-        if self.saving.state == WRITING:
-            self._world.append(TellSaved())  # while the next batch is written
-        else:
-            self._saved(now)
-
-    def tell_saved(self, now: float) -> None:
-        """Tell the broker what was saved, after ``TellSaved``."""
         self._saved(now)
 
     def read(self, answers: Sequence[Command], error: Exception | None, now: float) -> None:

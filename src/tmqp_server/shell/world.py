@@ -39,7 +39,6 @@ __all__ = [
     "StartWriting",
     "StopListening",
     "Tell",
-    "TellSaved",
     "Wake",
     "Wire",
     "WorldEffect",
@@ -189,21 +188,14 @@ class Abandon:
 @final
 class WriteBatch:
     """Let the store write the batch that :meth:`Turn.take_batch` returns when the store can begin;
-    report the result with :meth:`Turn.written`, immediately if the batch is empty.  ``at_once``: it
-    need not wait for the rest of this round.
+    report the result with :meth:`Turn.written`.  ``at_once``: it need not wait for the rest of this
+    round.
     """
 
     __slots__ = ("at_once",)
 
     def __init__(self, at_once: bool = False) -> None:
         self.at_once = at_once
-
-
-@final
-class TellSaved:
-    """Call :meth:`Turn.tell_saved`, now that the next batch has begun."""
-
-    __slots__ = ()
 
 
 @final
@@ -316,7 +308,6 @@ WorldEffect: TypeAlias = (
     | Ask
     | Call
     | Tell
-    | TellSaved
     | Abandon
     | WriteBatch
     | ReadBatch

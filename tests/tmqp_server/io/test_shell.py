@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import anyio
 import pytest
 
 from tests.tmqp_server.io.stand_ins import Pipe, settled, staged
 from tests.tmqp_server.shell.stage import marks
-from tmqp.constants import STATUS_PUSH
-from tmqp_server.engine.commands import CreateQueue, Join, Push
+from tmqp_server.engine.commands import CreateQueue
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.io.connection import Connection
-from tmqp_server.io.worker import Done, Worker
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreBatch, StoreError
 
@@ -114,44 +111,6 @@ async def test_the_store_works_in_a_thread_of_its_own_and_is_closed_at_the_end()
     assert store.done[0] == "write"
     assert store.done[-1] == "close cleanly"
     assert threading.get_ident() not in store.threads
-
-
-async def test_a_batch_without_bytes_went_through_the_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Messages that are settled before they are written: their producer is told, and no more."""
-    store = Watched()
-    given: list[object] = []
-    give = Worker.give
-
-    def note(self: Worker, work: Callable[[], object], done: Done) -> None:
-        given.append(work)
-        give(self, work, done)
-
-    monkeypatch.setattr(Worker, "give", note)
-    async with staged(store=store) as stage:
-        await stage.open(2)
-        _, producer = await stage.open(1)
-        queue = QueueChanges(durable=True, status=STATUS_PUSH, request_acknowledge=False)
-        stage.turn.perform([CreateQueue(1, "q", "c", 1, queue)], stage.shell.now())
-        stage.turn.perform([Join(2, None, "c")], stage.shell.now())
-        stage.shell.attend()
-        while not store.done:  # noqa: ASYNC110 - bounded by the stage
-            await anyio.sleep(0.001)
-        await settled()
-        given.clear()
-        for name in ("a", "b"):
-            push = Push(1, name, "c", 1, False, True, len(f"line:{name}\n"), None)
-            stage.turn.perform([push], stage.shell.now())
-            stage.shell.attend()
-        while producer.words().count("Confirm") < 2:  # noqa: ASYNC110 - as above
-            await anyio.sleep(0.001)
-        assert given == []
-        assert store.done == ["write"], "of the queue"
-        stage.shell.close_all("enough")
-        await stage.shell.wait_for_none()
-        await stage.shell.finish_storage()
-    assert store.done[-1] == "close cleanly"
 
 
 @pytest.mark.parametrize("failure", [StoreError("no room"), ValueError("a bug")])
