@@ -220,10 +220,12 @@ class FrameRun:
         """The bytes of the frames from the place ``start`` to before ``stop`` as they came, one hop
         older."""
         raw = self.first.raw
-        head = bytes((raw[0], raw[1] - 1))  # a hop is left
+        b0, b1 = raw[0], raw[1] - 1  # a hop is left
+        if self._length > 0:
+            return self._rewritten(start, stop, b0, b1)
         if stop - start == self.count:
-            return head.join(self._tails)
-        return head.join([b"", *self._tails[start + 1 : stop + 1]])
+            return self._joined(b0, b1)
+        return bytes((b0, b1)).join([b"", *self._pieces()[start + 1 : stop + 1]])
 
     def received(self) -> bytes:
         """Return the bytes of all frames, as they arrived."""
