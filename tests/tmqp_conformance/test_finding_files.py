@@ -116,7 +116,7 @@ def test_a_server_that_is_right_leaves_nothing_to_shrink(tmp_path: Path) -> None
     with served(SmallSmq()) as address:
         result = run("shrink", path, address)
     assert result.exit_code == 0
-    assert result.output == "the server does nothing wrong: there is nothing to make smaller\n"
+    assert result.output == "the server answers correctly: there is nothing to minimise\n"
     assert [each.name for each in tmp_path.iterdir()] == ["long.json"]
 
 

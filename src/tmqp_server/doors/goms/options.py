@@ -22,7 +22,7 @@ class GomsLimits:
     max_topics: int = 1_000
     """Topics of one request; further ones are ignored."""
 
-    max_early_bytes: int = 1_048_576
+    max_early_bytes: int = 2_097_152
     """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     def __post_init__(self) -> None:

@@ -48,7 +48,7 @@ class NsqLimits:
     """Publications of a connection that wait for their answers; the server does not read further
     ones until then."""
 
-    max_early_bytes: int = 8_388_608
+    max_early_bytes: int = 16_777_216
     """Bytes of commands that a client may send before the server has accepted it; more end the
     connection."""
 

@@ -23,7 +23,7 @@ class OpenwireLimits:
     """Bytes of a compressed body after decompression for clients of other protocols; they get a
     larger one compressed."""
 
-    max_early_bytes: int = 1_048_576
+    max_early_bytes: int = 2_097_152
     """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     max_consumers: int = 1_000

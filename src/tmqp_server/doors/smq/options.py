@@ -27,7 +27,7 @@ class SmqLimits:
     """Messages that one client has received and not yet counted as done; it gets no more until it
     counts some."""
 
-    max_early_bytes: int = 1_048_576
+    max_early_bytes: int = 2_097_152
     """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     max_wait_s: float = 60.0

@@ -25,7 +25,7 @@ class StompLimits:
     max_body_bytes: int = 16_777_216
     """Bytes of the body of one frame; a longer one ends the connection before it is read."""
 
-    max_early_bytes: int = 1_048_576
+    max_early_bytes: int = 2_097_152
     """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     max_subscriptions: int = 1_000

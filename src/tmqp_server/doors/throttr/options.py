@@ -33,7 +33,7 @@ class ThrottrLimits:
     """Requests of one client that are processed before the first of them is answered; beyond this,
     the server does not read from the client. At least 16."""
 
-    max_early_bytes: int = 1_048_576
+    max_early_bytes: int = 2_097_152
     """Bytes that a client may send before the server has accepted it; more end the connection."""
 
     def __post_init__(self) -> None:
