@@ -110,7 +110,8 @@ async def measure(count: int, size: int) -> Figures:
     """
     async with started(durable=False) as server, connect(server.address) as client:
         await _queue(client, durable=False)
-        # What the first messages of any server bring into memory counts for none of them.
+        # What the first question and the first messages bring into memory counts for no message.
+        await _charged(client)
         await _fill(client, _WARM, size)
         before, charged = server.resident(), await _charged(client)
         await _fill(client, count, size)
