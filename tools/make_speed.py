@@ -23,8 +23,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "speed.svg"
 _FIGURES: Final = ROOT / "docs" / "performance" / "broker.md"
 
-#: The workloads to draw, by the names that the benchmark gives them, and their headings.  The
-#: choice includes one in which a peer is faster.
+#: The workloads to draw, by the names that the benchmark gives them, and their headings.
 GROUPS: Final = (
     ("push-acks", "Push to a queue in memory, acknowledged by consumer and server"),
     ("durable-256", "The same, durable (JetStream answers before it syncs, the others after)"),
