@@ -202,6 +202,10 @@ class FrameRun:
     ) -> bytes:
         """Do as :meth:`forwarded`, for the frames with the indexes ``range(start, stop, step)``."""
         b0, b1 = self._forwarded_head(first_acquirer, pending_acknowledge, ttl)
+        return self._some(start, step, stop, b0, b1)
+
+    def _some(self, start: int, step: int, stop: int, b0: int, b1: int) -> bytes:
+        """The frames with these indexes, with these first two bytes of those that are not odd."""
         if step == 1 and self._length > 0:
             return self._rewritten(start, stop, b0, b1)
         pieces = self._pieces()
@@ -221,11 +225,9 @@ class FrameRun:
         older."""
         raw = self.first.raw
         b0, b1 = raw[0], raw[1] - 1  # a hop is left
-        if self._length > 0:
-            return self._rewritten(start, stop, b0, b1)
         if stop - start == self.count:
             return self._joined(b0, b1)
-        return bytes((b0, b1)).join([b"", *self._pieces()[start + 1 : stop + 1]])
+        return self._some(start, 1, stop, b0, b1)
 
     def received(self) -> bytes:
         """Return the bytes of all frames, as they arrived."""
