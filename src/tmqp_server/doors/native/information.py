@@ -71,9 +71,11 @@ def _json(item: object, offset_s: float) -> bytes:
 
 def _model(item: object, offset_s: float) -> Model:
     if isinstance(item, ServerSnapshot):
+        from tmqp_server.doors.native.listing import unix_ms  # noqa: PLC0415 - as above
+
         return models.ServerInformation(
             version=__version__,
-            time_ms=int((item.now + offset_s) * 1000),
+            time_ms=unix_ms(item.now, offset_s),
             clients=item.sessions,
             max_clients=item.max_sessions,
             memory_bytes=item.total_bytes,
