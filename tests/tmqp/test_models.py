@@ -312,6 +312,12 @@ def test_what_is_written_is_read_back(instance: Model) -> None:
     assert type(instance).from_json(body.decode("utf-8")) == instance
     assert type(instance).from_object(instance.to_object()) == instance
     assert json.loads(body) == instance.to_object()
+    values = {
+        each.attribute: getattr(instance, each.attribute) for each in properties_of(type(instance))
+    }
+    assert type(instance).values_in(body) == {
+        name: value for name, value in values.items() if value is not None
+    }
 
 
 @given(any_instance)

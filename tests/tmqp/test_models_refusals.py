@@ -56,6 +56,9 @@ MIB: Final = 1_048_576
 def refusal(model: type[Model], body: bytes | str) -> ModelError:
     with pytest.raises(ModelError) as caught:
         model.from_json(body)
+    with pytest.raises(ModelError) as values_alone:
+        model.values_in(body)
+    assert str(values_alone.value) == str(caught.value)
     return caught.value
 
 

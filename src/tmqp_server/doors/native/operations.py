@@ -118,12 +118,9 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
     :returns: None when nothing is given.
     :raises BadRequestError: when the body is not such an object.
     """
-    body: QueueOptions | None = None
+    body: dict[str, object] | None = None
     if has_body and frame.payload_size:
-        try:
-            body = QueueOptions.from_json(frame.payload)
-        except ModelError as error:
-            raise BadRequestError(str(error)) from error
+        body = _values_in(frame, QueueOptions)
     status_word = frame.header(HeaderName.QUEUE_STATUS)
     wait_word = frame.header(HeaderName.WAIT_FOR_ACKNOWLEDGE)
     tag = frame.header(HeaderName.QUEUE_TAG) or None
@@ -139,7 +136,7 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
     wait = wait_word.strip().lower() in _TRUE_WORDS if wait_word else None
     if body is None and status is None and wait is None and tag is None and handler is None:
         return None
-    changes = QueueChanges(**_given(body or QueueOptions(), QUEUE_OPTIONS))
+    changes = QueueChanges(**_given(_NO_BODY if body is None else body, _OF_QUEUES))
     if status is not None:
         changes.status = status
     if wait is not None:
@@ -159,24 +156,44 @@ def _channel_changes(frame: Frame, *, takes_none: bool = False) -> ChannelChange
     """
     if not frame.payload_size:
         return None
+    body = _values_in(frame, ChannelOptions)
+    given = _given(body, _OF_CHANNELS)
+    for option in _TEXTS_OF_CHANNELS:
+        if not takes_none and given.get(option.name) == "":
+            given[option.name] = None
+    return ChannelChanges(**given, queue=QueueChanges(**_given(body, _OF_QUEUES)))
+
+
+def _values_in(frame: Frame, model: type[QueueOptions]) -> dict[str, object]:
+    """What an operation's body says, by the model's attributes.
+
+    :raises BadRequestError: when the body is not such an object.
+    """
     try:
-        body = ChannelOptions.from_json(frame.payload)
+        return model.values_in(frame.payload)
     except ModelError as error:
         raise BadRequestError(str(error)) from error
-    given = _given(body, CHANNEL_OPTIONS)
-    for option in CHANNEL_OPTIONS:
-        if option.kind == TEXT and not takes_none:
-            given[option.name] = given[option.name] or None
-    return ChannelChanges(**given, queue=QueueChanges(**_given(body, QUEUE_OPTIONS)))
 
 
-def _given(body: QueueOptions, options: tuple[Option, ...]) -> dict[str, Any]:
-    """What a body says of some options, by our names; None where it says nothing."""
-    given = {each.name: getattr(body, each.attribute) for each in options if each.attribute}
-    for each in options:
-        if each.kind == ADDRESS and given.get(each.name) is not None:
-            channel, _, queue_id = given[each.name].rpartition(";")
-            given[each.name] = (channel, int(queue_id)) if channel else NOWHERE
+#: What a request without a body says.
+_NO_BODY: Final = QueueOptions.values_in(b"{}")
+#: The options that a body may hold, by the attribute of its model.
+_OF_QUEUES: Final = {each.attribute: each for each in QUEUE_OPTIONS if each.attribute}
+_OF_CHANNELS: Final = {each.attribute: each for each in CHANNEL_OPTIONS if each.attribute}
+_TEXTS_OF_CHANNELS: Final = [each for each in CHANNEL_OPTIONS if each.kind == TEXT]
+
+
+def _given(body: dict[str, object], options: dict[str, Option]) -> dict[str, Any]:
+    """What a body says of some options, by our names."""
+    given: dict[str, Any] = {}
+    for attribute, value in body.items():
+        option = options.get(attribute)
+        if option is None:
+            continue
+        if option.kind == ADDRESS:
+            channel, _, queue_id = str(value).rpartition(";")
+            value = (channel, int(queue_id)) if channel else NOWHERE  # noqa: PLW2901
+        given[option.name] = value
     return given
 
 
