@@ -149,7 +149,7 @@ def _web_addresses(values: object) -> tuple[Address, ...]:
             addresses += _addresses(value)
         elif not isinstance(value, str) or not separator or scheme not in ("http", "https"):
             raise ConfigError(
-                f"listen: an address begins with http://, https:// or unix:, got {value!r}"
+                f"listen: an address must begin with http://, https:// or unix:, got {value!r}"
             )
         else:
             addresses += _addresses(f"{'tmqs' if scheme == 'https' else 'tmq'}://{rest}")

@@ -136,16 +136,11 @@ class Direct:
         if run.largest > core.limits.max_message_bytes:
             return False
         named = self._named(run.by, run.who)
-        receivers: list[int] = []
-        for client in named:
-            if not client.blocked:
-                receivers.append(client.number)
+        receivers = self._able(named)
         if not receivers:
             return False  # each of them is answered
         skipped = len(named) - len(receivers)
-        if len(named) == 1:
-            receivers = named[0].alone
-        elif run.first_only:
+        if run.first_only and len(receivers) > 1:
             receivers = receivers[:1]
         if run.asks and not session.node:
             if len(receivers) > 1:
@@ -163,13 +158,17 @@ class Direct:
         core = self._core
         named = self._named(by, who)
         core.work += len(named)
+        receivers = self._able(named)
+        core.counters.directs_skipped += len(named) - len(receivers)
+        return receivers
+
+    def _able(self, named: list[Session]) -> list[int]:
+        """The sessions among those named that can take a message."""
+        if len(named) == 1 and not named[0].blocked:
+            return named[0].alone
         receivers: list[int] = []
         for client in named:
-            if client.blocked:
-                core.counters.directs_skipped += 1
-            elif len(named) == 1:
-                return client.alone
-            else:
+            if not client.blocked:
                 receivers.append(client.number)
         return receivers
 
