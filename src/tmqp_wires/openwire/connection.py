@@ -14,6 +14,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, TypeAlias, final
 
+from tmqp_wires.common.beats import Heartbeats
 from tmqp_wires.openwire.commands import (
     Command,
     ConnectionError_,
@@ -35,7 +36,6 @@ __all__ = ["ClientConnection", "Event", "Fault", "ServerConnection", "frame_of"]
 _I: Final = Struct(">i")
 _SIZE: Final = 4
 _MOST_ID: Final = 0x7FFFFFFF
-_NEVER: Final = float("inf")
 _MS: Final = 1000.0
 _PATIENCE: Final = 1.5
 #: Before its WireFormatInfo is read, a peer has said nothing about sizes.
@@ -91,11 +91,7 @@ class _Connection:
         self._buffer = b""
         self._out: list[bytes] = []
         self._broken = False
-        self._spoke = False
-        self._beat_s = 0.0
-        self._beat_due = _NEVER
-        self._silence_s = 0.0
-        self._silence_due = _NEVER
+        self._beats = Heartbeats()
         self._next_id = 1
 
     @property
@@ -112,8 +108,7 @@ class _Connection:
         """Read bytes; after a fault nothing more is read."""
         if self._broken:
             return []
-        if self._silence_s:
-            self._silence_due = now + self._silence_s
+        self._beats.heard(now)
         buffer = self._buffer + data if self._buffer else data
         events: list[Event] = []
         at = 0
@@ -178,10 +173,8 @@ class _Connection:
         self.version = min(peer.version, self._mine.version)
         silence_ms = min(peer.silence_ms, self._mine.silence_ms)
         if silence_ms:
-            self._silence_s = silence_ms / _MS * _PATIENCE
-            self._silence_due = now + self._silence_s
-            self._beat_s = silence_ms / _MS / 3
-            self._beat_due = now + self._beat_s
+            self._beats.expect_within(silence_ms / _MS * _PATIENCE, now)
+            self._beats.send_every(silence_ms / _MS / 3, now)
 
     def send(self, command: Command) -> int:
         """Queue a command under a number of its own, and give the size of its frame.
@@ -197,7 +190,7 @@ class _Connection:
 
     def send_bytes(self, data: bytes) -> None:
         """Queue frames that are written already, in the version that is agreed."""
-        self._spoke = True
+        self._beats.spoke()
         self._out.append(data)
 
     def data_to_send(self) -> bytes:
@@ -208,26 +201,21 @@ class _Connection:
 
     def excuse_silence(self, now: float) -> None:
         """The peer was not read from until now."""
-        if self._silence_s:
-            self._silence_due = now + self._silence_s
+        self._beats.heard(now)
 
     def next_deadline(self) -> float | None:
         """When :meth:`on_deadline` must be called; None for never."""
-        due = min(self._beat_due, self._silence_due)
-        return None if due == _NEVER else due
+        return self._beats.next_deadline()
 
     def on_deadline(self, now: float) -> list[Event]:
         """Send a heartbeat, or give the peer up."""
-        if now >= self._beat_due:
-            if not self._spoke:
-                self.send(KeepAliveInfo())
-            self._spoke = False
-            self._beat_due = now + self._beat_s
-        if now < self._silence_due:
+        if self._beats.must_beat(now):
+            self.send(KeepAliveInfo())
+        self._beats.begin_period(now)
+        if not self._beats.is_lost(now):
             return []
-        self._silence_due = self._beat_due = _NEVER
         self.forget()
-        return [Fault(f"nothing was heard for {self._silence_s:g} seconds")]
+        return [Fault(f"nothing was heard for {self._beats.silence_s:g} seconds")]
 
     def _send_hello(self) -> None:
         data = self._mine.encoded()

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from tmqp_wires.common.beats import Heartbeats
 from tmqp_wires.stomp.codec import OF_CLIENTS, OF_SERVERS, Event, FrameDecoder
 from tmqp_wires.stomp.frames import (
     V1_0,
@@ -27,7 +28,6 @@ from tmqp_wires.stomp.frames import (
 
 __all__ = ["ClientConnection", "HeartBeat", "ServerConnection"]
 
-_NEVER: Final = float("inf")
 _MS: Final = 1000.0
 _PATIENCE: Final = 2.0
 _MOST_DIGITS: Final = 10
@@ -74,11 +74,7 @@ class _Connection:
         self._decoder = FrameDecoder(limits or FrameLimits(), commands)
         self._out: list[bytes] = []
         #: Whether something was queued since the last look.
-        self._spoke = False
-        self._beat_s = 0.0
-        self._beat_due = _NEVER
-        self._silence_s = 0.0
-        self._silence_due = _NEVER
+        self._beats = Heartbeats()
 
     @property
     def held_bytes(self) -> int:
@@ -91,8 +87,8 @@ class _Connection:
 
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Read bytes; after a violation nothing more is read."""
-        if self._silence_s and data:
-            self._silence_due = now + self._silence_s
+        if data:
+            self._beats.heard(now)
         decoder = self._decoder
         decoder.add(data)
         events: list[Event] = []
@@ -120,34 +116,28 @@ class _Connection:
     def _keep_time(self, mine: HeartBeat, theirs: HeartBeat, now: float) -> None:
         """Begin to send heart-beats, and to expect them, as both sides have said."""
         if mine.sends_ms and theirs.wants_ms:
-            self._beat_s = max(mine.sends_ms, theirs.wants_ms) / _MS / 2
-            self._beat_due = now + self._beat_s
+            self._beats.send_every(max(mine.sends_ms, theirs.wants_ms) / _MS / 2, now)
         if mine.wants_ms and theirs.sends_ms:
-            self._silence_s = max(mine.wants_ms, theirs.sends_ms) / _MS * _PATIENCE
-            self._silence_due = now + self._silence_s
+            silence_s = max(mine.wants_ms, theirs.sends_ms) / _MS * _PATIENCE
+            self._beats.expect_within(silence_s, now)
 
     def excuse_silence(self, now: float) -> None:
         """The peer was not read from until now."""
-        if self._silence_s:
-            self._silence_due = now + self._silence_s
+        self._beats.heard(now)
 
     def next_deadline(self) -> float | None:
         """When :meth:`on_deadline` must be called; None for never."""
-        due = min(self._beat_due, self._silence_due)
-        return None if due == _NEVER else due
+        return self._beats.next_deadline()
 
     def on_deadline(self, now: float) -> list[Event]:
         """Send a heart-beat, or give the peer up."""
-        if now >= self._beat_due:
-            if not self._spoke:
-                self.send_bytes(_BEAT)
-            self._spoke = False
-            self._beat_due = now + self._beat_s
-        if now < self._silence_due:
+        if self._beats.must_beat(now):
+            self.send_bytes(_BEAT)
+        self._beats.begin_period(now)
+        if not self._beats.is_lost(now):
             return []
-        self._silence_due = _NEVER
         self.forget()
-        return [Violation(f"nothing was heard for {self._silence_s:g} seconds")]
+        return [Violation(f"nothing was heard for {self._beats.silence_s:g} seconds")]
 
     def send(
         self, command: str, headers: Iterable[tuple[str, str]] = (), body: bytes = b""
@@ -157,7 +147,7 @@ class _Connection:
 
     def send_bytes(self, data: bytes) -> None:
         """Queue a frame that is written already, in the version that is agreed."""
-        self._spoke = True
+        self._beats.spoke()
         self._out.append(data)
 
     def data_to_send(self) -> bytes:
