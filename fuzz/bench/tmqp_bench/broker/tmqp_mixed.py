@@ -8,7 +8,7 @@ from typing import Final
 from tmqp.bits import HAS_HEADER, HEAD_BYTES, LARGEST_SHORT, TIER_U16, TIER_U32, TIER_U64
 from tmqp.constants import TYPE_ACKNOWLEDGE, TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
-from tmqp_bench.broker.counting import FixedSize, Rotation
+from tmqp_bench.broker.counting import FixedSize, Pattern, Rotation
 from tmqp_bench.broker.mixture import Mixture
 from tmqp_bench.broker.tmqp_wire import CHANNEL, QUEUE, greet, join
 
@@ -51,11 +51,14 @@ class MixedTeller:
 
 
 class MixedTaker:
-    """A consumer that reads the head of each message and answers it, if the queue wants that."""
+    """A consumer of what *producer* sends.  If the queue wants answers, it reads the head of each
+    message and answers it; otherwise it counts messages by the names that are in each once, as the
+    subscriber of NATS does."""
 
-    def __init__(self, port: int, name: str, *, acks: bool) -> None:
+    def __init__(self, port: int, name: str, producer: str, *, acks: bool) -> None:
         self.socket = join(port, name)
         self._acks = acks
+        self._counter = Pattern((producer + CHANNEL).encode())
         self._rest = b""
         mark = "0" * 32
         ack = Frame.build(TYPE_ACKNOWLEDGE, CHANNEL, QUEUE, message_id=mark, source=name).raw
@@ -64,6 +67,8 @@ class MixedTaker:
         self._tail = ack[HEAD_BYTES + len(mark) :]
 
     def received(self, data: bytes) -> tuple[int, bytes]:
+        if not self._acks:
+            return self._counter.count(data), b""
         data = self._rest + data
         end = len(data)
         at = count = 0
@@ -87,9 +92,8 @@ class MixedTaker:
             if stop > end:
                 break
             count += 1
-            if self._acks:
-                number, name = data[at + 5 : at + 7], data[names : names + data[at + 2]]
-                answers += (head, number, middle, name, tail)
+            number, name = data[at + 5 : at + 7], data[names : names + data[at + 2]]
+            answers += (head, number, middle, name, tail)
             at = stop
         self._rest = data[at:]
         return count, b"".join(answers)

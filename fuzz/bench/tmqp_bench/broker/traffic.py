@@ -85,7 +85,9 @@ def _our_mixture(make: Callable[[], Mixture], status: str, options: str, *, acks
         for number in range(mixture.queues):
             queue = tmqp_wire.QUEUE + number
             tmqp_wire.create_queue(port, status, options, tmqp_wire.CHANNEL, queue)
-        takers = [MixedTaker(port, f"taker{number}", acks=acks) for number in range(consumers)]
+        takers = [
+            MixedTaker(port, f"taker{number}", "teller", acks=acks) for number in range(consumers)
+        ]
         return [MixedTeller(port, "teller", mixture, confirms=acks)], takers
 
     return connect
