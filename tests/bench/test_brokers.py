@@ -296,7 +296,7 @@ def test_the_command_measures_depths(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_memory_of_waiting_messages_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["waiting", "--build", "interpreted", "--messages", "20000"]) == 0
+    assert main(["waiting", "--build", "interpreted", "--messages", "50000"]) == 0
     rows = capsys.readouterr().out.splitlines()[-5:]
     sizes = {int(at_once): int(size) for at_once, size in [row.split() for row in rows]}
     assert [*sizes] == [1, 4, 16, 64, 400]

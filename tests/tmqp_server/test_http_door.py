@@ -259,7 +259,7 @@ def test_the_door_runs_on_uvloop() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[web]\nlisten = ["tmq://127.0.0.1:1"]', "begins with http://"),
+        ('[web]\nlisten = ["tmq://127.0.0.1:1"]', "begin with http://"),
         ("[web]\nlisten = 5", "must be a list"),
         ('[web]\nlisten = ["http://127.0.0.1:70000"]', "port"),
         ("[web]\nmax_body_byte = 1", "max_body_bytes"),
