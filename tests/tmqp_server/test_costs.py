@@ -68,13 +68,17 @@ CALLS: Final = {
 }
 #: Instructions for a message, compiled, x86-64.
 INSTRUCTIONS: Final = {
-    "decode in runs": 890.0,
-    "broadcast": 1_380.0,
-    "push with both acknowledges": 6_970.0,
-    "durable push with both acknowledges": 11_500.0,
-    "NSQ: a durable PUB and FIN": 76_700.0,
-    "a chunk through the shell": 26_650.0,
-    "a chunk to ten consumers": 76_850.0,
+    "decode in runs": 870.0,
+    "broadcast": 1_370.0,
+    "push with both acknowledges": 6_680.0,
+    "mixed messages, at most once": 7_450.0,
+    "mixed messages with both acknowledges": 13_500.0,
+    "fifty queues in turn, at most once": 1_520.0,
+    "durable push with both acknowledges": 11_000.0,
+    "request and response": 5_010.0,
+    "NSQ: a durable PUB and FIN": 72_200.0,
+    "a chunk through the shell": 22_700.0,
+    "a chunk to ten consumers": 68_000.0,
 }
 
 
