@@ -205,7 +205,7 @@ class OperationError(ClientError):
 
 
 def _words_of(code: int, body: bytes) -> str:
-    """What a server says of a request that it cannot read, such as a filter."""
+    """The server's words about an invalid request, for example an invalid filter."""
     return body.decode("utf-8", "replace") if code == ResultCode.BAD_REQUEST else ""
 
 
