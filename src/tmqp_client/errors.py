@@ -252,7 +252,7 @@ class NegativeAcknowledge(OperationError):
     """The queue or a consumer refused the message, for ``reason`` (F81)."""
 
     def __init__(self, asked: str, message_id: str, reason: str) -> None:
-        super().__init__(asked, message_id, f"negative acknowledge, reason {reason!r}")
+        super().__init__(asked, message_id, f"negative acknowledgement, reason {reason!r}")
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -353,7 +353,7 @@ class Pusher(BrokerLink):
 
     def _refuse(self, frame: Frame, code: int, reason: str) -> None:
         if self._refusal is None:
-            words = code_words(code) if code else f"negative acknowledge ({reason})"
+            words = code_words(code) if code else f"negative acknowledgement ({reason})"
             place = frame.target
             if frame.type == TYPE_QUEUE_MESSAGE:  # in a response it is the code
                 place = f"{place}/{frame.content_type}"

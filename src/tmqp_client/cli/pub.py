@@ -351,7 +351,7 @@ async def _show_refusals(client: Client) -> None:
         if isinstance(event, ResponseReceived):
             words = f"the server answered {code_words(event.code)}"
         elif isinstance(event, AcknowledgeReceived):
-            words = f"negative acknowledge, reason {event.reason!r}"
+            words = f"negative acknowledgement, reason {event.reason!r}"
         else:
             continue
         refused += 1
