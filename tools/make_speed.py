@@ -1,4 +1,4 @@
-"""Draw ``docs/speed.svg``: the broker beside others, from the figures in
+"""Draw ``docs/speed.svg``: the broker compared with others, from the figures in
 ``docs/performance/broker.md``.
 
     python -m tools.make_speed            write the picture

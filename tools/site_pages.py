@@ -37,9 +37,10 @@ def outside(path: str, text: str) -> dict[str, str]:
 
 
 def page_of(path: str) -> str:
-    """The page that shows a file, from ``docs/`` on: Markdown is itself, anything else is wrapped.
+    """Return the page that shows a file, relative to ``docs/``; it wraps files that are not
+    Markdown.
 
-    A page whose name begins with a dot would be left out of the site.
+    A leading dot becomes ``dot-``, because the site omits pages whose names begin with a dot.
     """
     visible = "/".join(part.replace(".", "dot-", part.startswith(".")) for part in path.split("/"))
     return f"{_FOLDER}/{visible}" if path.endswith(".md") else f"{_FOLDER}/{visible}.md"

@@ -583,7 +583,8 @@ class Connection:
         self._violate(error, events)
 
     def _violate(self, error: RemoteProtocolError, events: list[Event]) -> None:
-        """End the connection because of a violation; tell the peer if it speaks the protocol."""
+        """End the connection because of a violation; tell the peer why, if it speaks the
+        protocol."""
         self.error = error.with_traceback(None)  # a traceback would keep everything parsed
         told = farewell(error, self._server and not self.client_id)
         if told:

@@ -130,7 +130,7 @@ class Frame:
     def __init__(self, raw: bytes, message_id: str, source: str, target: str, body: i64) -> None:
         """For the decoder and :meth:`build` only: wrap bytes that have been checked.
 
-        :param raw: the whole frame; the three names are what is in it.
+        :param raw: the whole frame, which contains the three names.
         :param body: offset of the payload.
         """
         self.raw: bytes = raw

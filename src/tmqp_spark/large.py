@@ -52,8 +52,8 @@ class LargeAnswer:
 
 
 def begin(first: bytes) -> LargeAnswer | None:
-    """Begin to receive the answer that these bytes begin; None if they are no answer, or not a
-    large one, or too few to tell.
+    """Prepare to receive the answer that begins with these bytes; None if they are no answer, or
+    not a large one, or too few to tell.
 
     :param first: the first bytes of a single message.
     """

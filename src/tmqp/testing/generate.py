@@ -1,7 +1,7 @@
 """Fast generators of frames, conversations, cuts and damage, from a seed.
 
-They exist beside the Hypothesis strategies because a property that must hold 200,000 times needs a
-few microseconds an example, and no shrinking.  The same seed gives the same bytes on every
+They exist besides the Hypothesis strategies, because a property that must hold 200,000 times needs
+a few microseconds an example, and no shrinking.  The same seed gives the same bytes on every
 machine and every version of Python: the numbers come from :class:`Seeded`, not from a library.
 """
 

@@ -87,7 +87,8 @@ class ClientMachine(Reception):
 
     @property
     def full(self) -> bool:
-        """Whether no more may be outstanding (``max_outstanding``, ``unconfirmed_bytes``)."""
+        """Whether no further answers may be awaited (``max_outstanding``,
+        ``unconfirmed_bytes``)."""
         limits = self.limits
         table = self._pendings
         return len(table) >= limits.max_outstanding or table.held_bytes >= limits.unconfirmed_bytes
@@ -138,7 +139,7 @@ class ClientMachine(Reception):
         self._alive_not_before = now
 
     def close(self) -> list[Outcome]:
-        """Close from this side; what was queued before still goes out, Terminate last (F40).
+        """Close from this side; queued messages are still sent, Terminate last (F40).
 
         Messages that wait in the outbox for a connection are given up.
         """
@@ -398,7 +399,7 @@ class ClientMachine(Reception):
         self.counters.acknowledged += 1
 
     def send(self, frame: Frame) -> None:
-        """Send a message as it is, on the next connection if there is none now.
+        """Send a finished message, on the next connection if there is none now.
 
         :raises ClientError: if the client is not connected yet, or has ended for good.
         """

@@ -295,7 +295,7 @@ def run_alone(work: Callable[[], Awaitable[None]]) -> None:
 
 
 def report(sentence: str, *, as_json: bool, **fields: object) -> None:
-    """Say what was done: the sentence, or the fields as one JSON object."""
+    """Print what was done: the sentence, or the fields as one JSON object."""
     click.echo(json.dumps(fields) if as_json else printable(sentence))
 
 
