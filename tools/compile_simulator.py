@@ -1,8 +1,8 @@
 """Compiles the simulator and the product's hot modules as one unit, into ``build/simulator``.
 
-So a broker that is watched at every step is compiled too, and long soaks take half the time.  What
-patches methods (the planted bugs), what knows the machine (processes, the terminal), and what goes
-from one process to another stay Python.
+So the checks after every step of the broker are compiled, too, and long soaks take half the time.
+Modules that patch methods (the planted bugs), that depend on the machine (processes, the terminal),
+or whose objects are sent between processes stay Python.
 
 ``python -m tools.compile_simulator``, then ``PYTHONPATH=build/simulator python -m tmqp_sim run``.
 """
@@ -24,12 +24,12 @@ from setuptools.command.build_ext import build_ext
 
 __all__ = ["main"]
 
-#: How hard the C compiler tries.  With 3 it takes twice the time: minutes, for code that is an
-#: eighth quicker, and histories spend most of their time in Python's own dictionaries and lists.
+#: The optimisation level of the C compiler.  Level 3 takes twice the time (minutes) for code that
+#: is an eighth faster, and histories spend most of their time in Python's dictionaries and lists.
 _OPT_LEVEL: Final = "1"
 ROOT: Final = Path(__file__).resolve().parent.parent
 TARGET: Final = ROOT / "build" / "simulator"
-#: What simulated groups have of the product that is compiled for nothing else.
+#: Modules of the product that are only compiled for simulated groups.
 _OF_GROUPS: Final = (
     "src/tmqp_server/replication/*.py",
     "src/tmqp_server/storage/logged.py",
@@ -50,7 +50,8 @@ _LEFT_OUT: Final = frozenset(
 
 
 def _setup_module() -> ModuleType:
-    """``setup.py``, which knows the product's modules and how they are compiled."""
+    """Load ``setup.py``, which has the product's hot modules and the options of their
+    compilation."""
     spec = importlib.util.spec_from_file_location("tmqp_setup", ROOT / "setup.py")
     assert spec is not None
     assert spec.loader is not None
@@ -60,7 +61,7 @@ def _setup_module() -> ModuleType:
 
 
 def main() -> int:
-    """Make ``build/simulator`` anew; 0 when it is there, 1 when something was refused."""
+    """Rebuild ``build/simulator``; return 0 on success, 1 if the compiler refused something."""
     os.chdir(ROOT)
     setup = _setup_module()
     shutil.rmtree(TARGET, ignore_errors=True)
@@ -95,7 +96,7 @@ def main() -> int:
 
 
 def _check() -> int:
-    """A word from the new build itself."""
+    """Import the new build and check that it is compiled; return the exit code."""
     code = (
         "from tmqp_sim import simulation as s; from tmqp_sim.replicas import group as g;"
         " print(g.__file__, s.__file__, s.WATCHABLE)"

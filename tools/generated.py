@@ -1,4 +1,4 @@
-"""How generated files are written, and how it is noticed that one is out of date."""
+"""Writes generated files, or checks that they are up to date."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["write_or_check"]
 
 
 def write_or_check(made: Mapping[Path, str], arguments: Sequence[str], maker: str) -> int:
-    """Write what is made, or with ``--check`` say which files are out of date.
+    """Write generated files, or with ``--check`` print which ones are out of date.
 
     :param made: the text of each file.
     :param maker: the module under ``tools`` that makes them.

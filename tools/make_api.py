@@ -3,7 +3,7 @@
     python -m tools.make_api            write the page
     python -m tools.make_api --check    only tell whether it is up to date
 
-Operations are those of ``tmqp_server.admin.api.operations``; what is said around them is in
+Operations are those of ``tmqp_server.admin.api.operations``; the text around them is in
 ``tools/api.md``.
 """
 
@@ -83,7 +83,7 @@ def _bounds(schema: dict[str, Any]) -> str:
 
 
 def _socket_rows() -> list[str]:
-    """The table of what can be asked over a WebSocket with JSON."""
+    """The table of the requests that a WebSocket with JSON accepts."""
     lines = ["| `op` | does | members | rights |", "|---|---|---|---|"]
     for each in SOCKET_OPERATIONS.values():
         members = [
@@ -104,7 +104,7 @@ def _socket_rows() -> list[str]:
 
 
 def render() -> str:
-    """The page."""
+    """Return the text of the page."""
     sections: dict[str, list[Operation]] = {}
     for each in OPERATIONS:
         sections.setdefault(_TITLES[each.tag], []).append(each)

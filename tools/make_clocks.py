@@ -1,7 +1,7 @@
-"""Makes ``examples/data/clocks.jsonl.xz`` of this machine's time zone database.
+"""Makes ``examples/data/clocks.jsonl.xz`` from this machine's time zone database.
 
-``python -m tools.make_clocks FILE`` writes another; what is in it depends on the database's
-release, and on whether its files tell the changes up to 2037 one by one ("fat" files).
+``python -m tools.make_clocks FILE`` writes another file; its contents depend on the database's
+release, and on whether its files list the changes up to 2037 one by one ("fat" files).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEAD: Final = struct.Struct(">4s16x6l")
 
 
 def changes(file: Path) -> tuple[int, ...]:
-    """When the clocks of a zone were changed, seconds since 1970."""
+    """Return the times at which the clocks of a zone were changed, in seconds since 1970."""
     data = file.read_bytes()
     _, utc, standard, leap, times, kinds, letters = _HEAD.unpack_from(data)
     second = _HEAD.size + times * 5 + kinds * 6 + letters + leap * 8 + standard + utc
@@ -35,7 +35,7 @@ def changes(file: Path) -> tuple[int, ...]:
 
 
 def records(name: str, file: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Moment, zone and record of each line about a zone."""
+    """Yield time, zone and record of each line about a zone."""
     zone = zoneinfo.ZoneInfo(name)
     years = range(_FIRST_YEAR, _LAST_YEAR + 1)
     first = datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC).timestamp()

@@ -4,8 +4,8 @@
     python -m tools.make_limits --check    only tell whether it is up to date
 
 The page cannot drift from the code: names, defaults and explanations are read from the classes and
-constants themselves.  The one thing said here is what happens at a bound, in :data:`OUTCOMES`; a
-bound without such a line, or a line without its bound, is an error.
+constants themselves.  Only what happens beyond a limit is defined here, in :data:`OUTCOMES`; a
+limit without such a line, or a line without its limit, is an error.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _RATES: Final = ROOT / "src" / "tmqp_server" / "settings" / "rates.py"
 _UDP: Final = ROOT / "src" / "tmqp_server" / "settings" / "doors.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
-#: What happens past each bound of a connection: a rule of protocol.md, or words.
+#: What happens beyond each limit of a connection: a rule of protocol.md, or a description.
 OUTCOMES: Final[dict[str, str]] = {
     "max_payload_bytes": "rule payload-limit",
     "max_header_bytes": "rule header-limit",
@@ -204,7 +204,7 @@ What one message or one binding may request, whatever the settings.
 
 
 def documented_fields(path: Path, name: str) -> list[tuple[str, str, str]]:
-    """Fields of a class: name, default as written, and the string that stands below each.
+    """Return the fields of a class: name, default as in the source, and the string below each.
 
     :raises ValueError: if the class is missing, or a field has no default or no explanation.
     """
@@ -229,7 +229,8 @@ def _fields_of(node: ast.ClassDef) -> list[tuple[str, str, str]]:
 
 
 def commented_constants(path: Path) -> list[tuple[str, str]]:
-    """Constants whose name begins with MAX or MIN, with the ``#:`` comment above each."""
+    """Return the constants whose names begin with MAX or MIN, with the ``#:`` comment above
+    each."""
     lines = path.read_text(encoding="utf-8").split("\n")
     result: list[tuple[str, str]] = []
     comment: list[str] = []
@@ -247,13 +248,13 @@ def commented_constants(path: Path) -> list[tuple[str, str]]:
 
 
 def _prose(text: str) -> str:
-    """A docstring as one line of Markdown, its rules as links."""
+    """Convert a docstring to one line of Markdown, with links for rules."""
     line = " ".join(text.split()).replace("``", "`").replace("|", "\\|")
     return re.sub(r"\bF(\d+)\b", lambda rule: f"[F{rule[1]}](protocol.md#f{rule[1]})", line)
 
 
 def _number(value: object) -> str:
-    """A default for people: groups of three digits, no needless fraction."""
+    """Format a default for people: groups of three digits, no unnecessary fraction."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -339,7 +340,7 @@ def _limits_table(path: Path, record: str) -> list[str]:
 
 
 def render() -> str:
-    """The page as it should be."""
+    """Return the text of the page."""
     bounds = Limits()
     message = (
         8 + 8 + 3 * bounds.max_name_bytes + 2 + bounds.max_header_bytes + bounds.max_payload_bytes

@@ -86,7 +86,7 @@ Graph = dict[str, set[str]]
 
 @cache
 def _modules() -> dict[str, Path]:
-    """Every module of our packages by its dotted name; packages by theirs."""
+    """Return all modules and packages of this project by their dotted names."""
     found: dict[str, Path] = {}
     for root in _SOURCES:
         for path in sorted(root.glob("tmqp*/**/*.py")):
@@ -97,7 +97,8 @@ def _modules() -> dict[str, Path]:
 
 @cache
 def _imported(path: Path) -> frozenset[str]:
-    """Dotted names that a module imports; for ``from a import b`` both ``a`` and ``a.b``."""
+    """Return the dotted names that a module imports; for ``from a import b`` both ``a`` and
+    ``a.b``."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
@@ -306,7 +307,7 @@ def _arrow(upper: Node, lower: Node, tops: list[int], heights: list[int]) -> str
 
 
 def render(drawing: Map) -> str:
-    """A map as it should be.
+    """Return a map as SVG.
 
     :raises ValueError: if ``architecture.md`` has no caption for a part.
     """

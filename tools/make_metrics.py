@@ -3,8 +3,8 @@
     python -m tools.make_metrics            write the page
     python -m tools.make_metrics --check    only tell whether it is up to date
 
-Names, texts and labels are those of ``tmqp_server.admin.metrics.catalogue``; what is said around
-them is in ``tools/metrics.md``.
+Names, texts and labels are those of ``tmqp_server.admin.metrics.catalogue``; the text around them
+is in ``tools/metrics.md``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _row(metric: Metric) -> str:
 
 
 def render() -> str:
-    """The page."""
+    """Return the text of the page."""
     starts = {first: title for title, first in _GROUPS}
     missing = set(starts) - {metric.name for metric in CATALOGUE}
     if missing:

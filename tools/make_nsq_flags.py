@@ -1,4 +1,4 @@
-"""Make ``docs/nsq-programs.md``: what the programs of NSQ are for, and their flags.
+"""Make ``docs/nsq-programs.md``: the programs of NSQ, their purposes and their flags.
 
     python -m tools.make_nsq_flags            write the page
     python -m tools.make_nsq_flags --check    only tell whether it is up to date
@@ -41,7 +41,7 @@ def _table(table: FlagTable) -> str:
 
 
 def render() -> str:
-    """The page, with a table in the place of each ``{flags of PROGRAM}``."""
+    """Return the text of the page, with a table in the place of each ``{flags of PROGRAM}``."""
     text = _TEXT.read_text(encoding="utf-8")
     for program, table in _TABLES.items():
         text = text.replace(f"{{flags of {program}}}", _table(table))

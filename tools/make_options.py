@@ -1,11 +1,11 @@
-"""What is made of the options' declarations: the engine's records, and tables in the docs.
+"""Make the engine's records and the tables in the docs from the declarations of options.
 
     python -m tools.make_options            write them
     python -m tools.make_options --check    only tell whether they are up to date
 
-An option is declared once, in ``src/tmqp/models/options.py``.  The engine reads options while it
-handles each message, so there they are plain attributes of compiled records: those are written out
-here.  A table in a document stands between two comments, which say so.
+An option is declared once, in ``src/tmqp/models/options.py``.  The engine reads options for each
+message, so there they are plain attributes of compiled records, which this tool writes.  A table in
+a document is between two comments that mark it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _record(name: str, text: str, fields: Iterable[tuple[str, str, object]]) -> 
 
 
 def records() -> str:
-    """The module of the engine's records."""
+    """Return the module with the engine's records."""
     complete = [(each.name, _type_of(each), each.initial) for each in QUEUE_OPTIONS]
     given: list[tuple[str, str, object]] = [
         (name, kind if "None" in kind else f"{kind} | None", None) for name, kind, _ in complete
@@ -107,9 +107,9 @@ def _table(options: Iterable[Option]) -> str:
 
 
 def page(text: str) -> str:
-    """The page with its tables made anew.
+    """Return the page with new tables.
 
-    :raises ValueError: when a table's comments are missing.
+    :raises ValueError: if the comments around a table are missing.
     """
     for name, options in (("queue", QUEUE_OPTIONS), ("channel", CHANNEL_OPTIONS)):
         begin = f"<!-- The options of [{name}], made by `python -m tools.make_options`. -->\n"
@@ -122,7 +122,7 @@ def page(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write what is made, or with ``--check`` say what is out of date; 1 if anything is."""
+    """Write the files, or with ``--check`` compare them; 1 if one is out of date."""
     made = {RECORDS: records(), PAGE: page(PAGE.read_text(encoding="utf-8"))}
     return write_or_check(made, arguments, "make_options")
 

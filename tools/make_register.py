@@ -3,9 +3,9 @@
     python -m tools.make_register            write the register
     python -m tools.make_register --check    only tell whether it is up to date
 
-A new id is entered with the suite's version (``SUITE_VERSION`` of ``tmqp_conformance.suite``).  An
-id that is gone must be entered by hand: into ``renames`` (``{"old": {"to": "new", "suite":
-"1.2"}}``) or into ``retired`` (``{"old": {"reason": "...", "suite": "1.2"}}``).
+A new id is entered with the suite's version (``SUITE_VERSION`` of ``tmqp_conformance.suite``).  A
+removed id must be entered by hand: into ``renames`` (``{"old": {"to": "new", "suite": "1.2"}}``) or
+into ``retired`` (``{"old": {"reason": "...", "suite": "1.2"}}``).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ PAGE: Final = ROOT / "fuzz" / "tmqp_conformance" / "register.json"
 
 
 def render() -> str:
-    """The register's text.
+    """Return the text of the register.
 
-    :raises ValueError: when an id is gone, and nobody says what became of it.
+    :raises ValueError: if an id was removed without an entry in ``renames`` or ``retired``.
     """
     table: dict[str, Any] = {"cases": {}, "renames": {}, "retired": {}}
     if PAGE.is_file():

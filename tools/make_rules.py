@@ -32,7 +32,7 @@ _TEXT_CHARACTERS: Final = 1_200
 
 
 def render() -> str:
-    """The register's text."""
+    """Return the text of the register."""
     page = _PROTOCOL.read_text(encoding="utf-8")
     rules = [*_numbered(page), *_violations(page), *_extensions(page)]
     return json.dumps({"rules": rules}, ensure_ascii=False, indent=1) + "\n"
@@ -80,7 +80,7 @@ def _rule(name: str, anchor: str, section: str, text: str) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """A text without its marks, in one line."""
+    """Return a text without Markdown's marks, in one line."""
     text = re.sub(r'<a id="[^"]*"></a>', "", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = " ".join(re.sub(r"(?<!\w)\*+|\*+(?!\w)", "", text).split())

@@ -1,8 +1,8 @@
 """Writes the list of parts (SBOM) of a release in CycloneDX: ``python -m tools.make_sbom FILE``.
 
-The parts are the packages that the extra ``all`` needs, directly or through others, in the versions
-of this environment, and the files of others that are shipped inside of ours
-(``[[tool.tmqp.vendored]]`` of pyproject.toml).  The same environment gives the same bytes.
+The parts are the packages that the extra ``all`` needs, directly or indirectly, in the versions of
+this environment, and the files of other projects that ours contain (``[[tool.tmqp.vendored]]`` of
+pyproject.toml).  The same environment gives the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from packaging.utils import canonicalize_name
 __all__ = ["EPOCH", "main", "make", "needed"]
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
-#: The date of what is made in the same bytes each time, in Unix time; as the wheels have it.
+#: The date in reproducible files, in Unix time; the same as in the wheels.
 EPOCH: Final = 1_735_689_600
 
 
@@ -40,7 +40,7 @@ def _settings() -> dict[str, Any]:
 
 
 def _requirements(lines: Iterable[str], extras: Iterable[str]) -> list[Requirement]:
-    """The requirements that hold here, with these extras."""
+    """Return the requirements that apply to this environment, with these extras."""
     found = []
     for each in map(Requirement, lines):
         marked = each.marker is None
@@ -52,11 +52,12 @@ def _requirements(lines: Iterable[str], extras: Iterable[str]) -> list[Requireme
 
 
 def needed(extra: str) -> dict[str, set[str]]:
-    """The packages that an extra of ours needs: each by its name with those that it needs itself.
+    """Return the packages that an extra of ours needs, each with the names of those that it needs
+    itself.
 
-    The name ``tmqp`` has what is needed directly.
+    Direct dependencies are under the name ``tmqp``.
 
-    :raises PackageNotFoundError: when one is not installed.
+    :raises PackageNotFoundError: if one is not installed.
     """
     optional = _settings()["project"]["optional-dependencies"]
     found: dict[str, set[str]] = {"tmqp": set()}
@@ -111,7 +112,7 @@ def _part(name: str) -> Component:
 
 
 def _vendored(entry: dict[str, Any]) -> Component:
-    """A part that is shipped inside of ours, with the digest of its file."""
+    """Return the part for a file of another project, with the digest of the file."""
     digest = hashlib.sha256((_ROOT / entry["file"]).read_bytes()).hexdigest()
     return Component(
         name=entry["name"],
@@ -125,7 +126,7 @@ def _vendored(entry: dict[str, Any]) -> Component:
 
 
 def make() -> str:
-    """The list of parts, as JSON."""
+    """Return the list of parts as JSON."""
     settings = _settings()
     project = settings["project"]
     ours = Component(

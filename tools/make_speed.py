@@ -1,4 +1,4 @@
-"""Draw ``docs/speed.svg``: the broker beside others, from the figures in
+"""Draw ``docs/speed.svg``: the broker compared with others, from the figures in
 ``docs/performance/broker.md``.
 
     python -m tools.make_speed            write the picture
@@ -51,7 +51,7 @@ text { font: 12px Helvetica, Arial, 'DejaVu Sans', sans-serif; fill: #24292f; }
 
 
 def figures(name: str) -> list[tuple[str, int]]:
-    """The deliveries per second of a workload: each broker's, in the order of the table.
+    """Return the deliveries per second of each broker in a workload, in the order of the table.
 
     :raises ValueError: if ``broker.md`` has no table of that name.
     """
@@ -68,7 +68,7 @@ def figures(name: str) -> list[tuple[str, int]]:
 
 
 def _group(name: str, heading: str, y: int) -> tuple[list[str], int]:
-    """One workload from y on; and where it ends."""
+    """Draw one workload from y on; also return where it ends."""
     rows = figures(name)
     most = max(value for _, value in rows)
     out = [f'<text class="head" x="16" y="{y + 20}">{escape(heading)}</text>']
@@ -87,7 +87,7 @@ def _group(name: str, heading: str, y: int) -> tuple[list[str], int]:
 
 
 def render() -> str:
-    """The picture as it should be."""
+    """Return the picture as SVG."""
     body: list[str] = []
     y = 8
     for name, heading in GROUPS:

@@ -4,14 +4,14 @@
     python -m tools.make_state_diagram --check    only tell whether it is up to date
 
 Theory of operation.  A connection walks a straight line of states and may leave it for CLOSED from
-each of them, for both roles.  So the picture needs no layout engine: the states of one role stand
-below each other, what keeps a state is drawn at its left, what ends the connection at its right,
-where CLOSED is a bar along all of them.  :func:`chain` checks that the table still has that form; a
-table that has not is an error here, and a reason to draw another way.
+each of them, for both roles.  So the picture needs no layout engine: the states of one role are
+below each other, edges that keep a state are at its left, edges that end the connection at its
+right, where CLOSED is a bar along all states.  :func:`chain` raises an error if the table no longer
+has this form, which would need another layout.
 
 Every edge names the inputs that take it (above) and the action that is carried out (below).  Inputs
-a state does not name are violations when they come from the peer or the clock: of these the edge
-shows the ones that can really happen there, then "anything else".
+that a state does not name are violations if they come from the peer or the clock; the edge shows
+those that can really happen in this state, and then "anything else".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SOURCE: Final = ROOT / "src" / "tmqp" / "state.py"
 
 _PROGRAM: Final = (Input.INITIATE, Input.ACCEPT, Input.REFUSE, Input.SEND, Input.CLOSE)
 _CLOCK: Final = (Input.HANDSHAKE_EXPIRED, Input.SILENCE, Input.LIFELESS)
-#: Unnamed inputs worth showing, each with one that must be named for it to be possible there.
+#: Unnamed inputs worth showing, each with another that the state must name to make it possible.
 _POSSIBLE: Final = (
     (Input.WRONG_PREAMBLE, Input.PREAMBLE),
     (Input.FAULT, Input.END),
@@ -83,9 +83,9 @@ class Edge:
 
 
 def chain(role: Role) -> list[State]:
-    """The states of a role in the order they are passed, CLOSED left out.
+    """Return the states of a role in their order, without CLOSED.
 
-    :raises ValueError: when the table is no straight line.
+    :raises ValueError: if the table is not a straight line.
     """
     rows = TABLE[role]
     reached = {
@@ -114,7 +114,7 @@ def chain(role: Role) -> list[State]:
 
 
 def edges(role: Role, state: State) -> list[Edge]:
-    """The arrows that leave a state, in the order of their first input; violations last."""
+    """Return the arrows that leave a state, in the order of their first input, violations last."""
     row = TABLE[role][state]
     groups: dict[tuple[Action, State], list[Input]] = {}
     for item in Input:
@@ -127,7 +127,7 @@ def edges(role: Role, state: State) -> list[Edge]:
 
 
 def _about() -> dict[State, str]:
-    """What ``state.py`` says of each state, without the role that says it."""
+    """Return the explanation of each state in ``state.py``, without the role."""
     for node in ast.parse(_SOURCE.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and node.name == "State":
             return {
@@ -142,7 +142,7 @@ def _about() -> dict[State, str]:
 
 
 def _wrap(words: list[str], width: int) -> list[list[str]]:
-    """Words into lines of at most ``width`` characters, a space between two words."""
+    """Wrap words into lines of at most ``width`` characters."""
     lines: list[list[str]] = [[]]
     for word in words:
         if lines[-1] and len(" ".join([*lines[-1], word])) > width:
@@ -152,7 +152,7 @@ def _wrap(words: list[str], width: int) -> list[list[str]]:
 
 
 def _input_lines(edge: Edge, width: int) -> list[str]:
-    """The inputs of an edge as lines of SVG, each name in the colour of where it comes from."""
+    """Return the inputs of an edge as lines of SVG, each name in the colour of its origin."""
     names = [item.name for item in edge.inputs] + (["anything else"] if edge.anything_else else [])
     spelt = [f"{name}," for name in names[:-1]] + names[-1:]
     kinds = {item.name: "program" for item in _PROGRAM} | {item.name: "clock" for item in _CLOCK}
@@ -187,12 +187,13 @@ def _words(action: Action) -> str:
 
 
 def _row_height(edge: Edge, width: int) -> int:
-    """Lines of inputs above, one of the action below, and air."""
+    """Return the height of a row: the lines of inputs, the line of the action, and space."""
     return (len(_input_lines(edge, width)) + 1) * _LINE + 16
 
 
 def _draw_right(edge: Edge, y: float) -> tuple[list[str], float]:
-    """An edge from a state to CLOSED, its row beginning at y; and where the next row begins."""
+    """Draw an edge from a state to CLOSED in the row at y; also return where the next row
+    begins."""
     lines = _input_lines(edge, _RIGHT_CHARACTERS)
     at = y + len(lines) * _LINE + 4
     start = _BOX_X + _BOX_WIDTH
@@ -209,7 +210,7 @@ def _draw_right(edge: Edge, y: float) -> tuple[list[str], float]:
 
 
 def _draw_left(edge: Edge, y: float) -> tuple[list[str], float]:
-    """An edge that keeps its state, its row beginning at y; and where the next row begins."""
+    """Draw an edge that keeps its state in the row at y; also return where the next row begins."""
     lines = _input_lines(edge, _LEFT_CHARACTERS)
     middle = y + (len(lines) + 1) * _LINE / 2
     x = _BOX_X - 44
@@ -228,7 +229,8 @@ def _draw_left(edge: Edge, y: float) -> tuple[list[str], float]:
 
 
 def _draw_state(role: Role, state: State, y: float, about: str) -> tuple[list[str], float]:
-    """A state's box at y with the edges left and right of it; and where the box ends."""
+    """Draw a state's box at y with the edges left and right of it; also return where the box
+    ends."""
     leaving = edges(role, state)
     stays = [edge for edge in leaving if edge.following is state]
     ends = [edge for edge in leaving if edge.following is State.CLOSED]
@@ -253,7 +255,7 @@ def _draw_state(role: Role, state: State, y: float, about: str) -> tuple[list[st
 
 
 def _draw_onward(edge: Edge, y: float) -> list[str]:
-    """An edge from the box that ends at y to the next one below."""
+    """Draw an edge from the box that ends at y to the next one below."""
     centre = _BOX_X + _BOX_WIDTH / 2
     out = [_arrow(f"M {centre:g} {y:g} V {y + _GAP - 4:g}", "way")]
     for number, line in enumerate(_input_lines(edge, _RIGHT_CHARACTERS)):
@@ -263,7 +265,7 @@ def _draw_onward(edge: Edge, y: float) -> list[str]:
 
 
 def _draw_role(role: Role, y: float, about: dict[State, str]) -> tuple[list[str], float]:
-    """Everything of one role from y on; and where it ends."""
+    """Draw one role from y on; also return where it ends."""
     states = chain(role)
     centre = _BOX_X + _BOX_WIDTH / 2
     out = [
@@ -294,7 +296,7 @@ def _draw_role(role: Role, y: float, about: dict[State, str]) -> tuple[list[str]
 
 
 def _draw_legend(y: float) -> tuple[list[str], float]:
-    """How to read the picture, from y on."""
+    """Draw the legend from y on."""
     out = [
         _text(
             24,
@@ -331,7 +333,7 @@ def _marker(name: str, colour: str) -> str:
 
 
 def render() -> str:
-    """The picture as it should be."""
+    """Return the picture as SVG."""
     about = _about()
     body: list[str] = []
     y = 16.0

@@ -1,15 +1,15 @@
-"""Makes ``tmqp_client.sync``, the blocking face, from the signatures of the async one.
+"""Make ``tmqp_client.sync``, the blocking client, from the signatures of the async one.
 
     python -m tools.make_sync            write the modules
     python -m tools.make_sync --check    only tell whether they are up to date
 
-Each public method and property of the async classes has a wrapped of the same name and the same
-parameters.  What cannot be made of a signature (opening and closing, decorators, iterables that
-block) is written by hand: see :data:`BY_HAND`.
+Each public method and property of the async classes has a blocking form with the same name and the
+same parameters.  What cannot be generated from a signature (opening and closing, decorators,
+iterables that block) is written by hand: see :data:`BY_HAND`.
 
-A call is made in the event loop's thread if it is async, makes an object that belongs to the loop
-(:data:`CLASSES`), or returns nothing, as what wakes tasks does.  Any other only looks something up,
-and the calling thread does that itself: crossing a thread costs a thousand times as much.
+A method runs in the event loop's thread if it is async, returns an object that belongs to the loop
+(:data:`CLASSES`), or returns None, because it may wake tasks.  All others only look something up,
+and run in the calling thread, because a call in another thread takes a thousand times as long.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = ["BY_HAND", "CLASSES", "main", "render"]
 ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = ROOT / "src" / "tmqp_client" / "sync"
 
-#: What comes out of a client, and has a blocking form.
+#: The classes that a client returns, which have blocking forms.
 CLASSES: Final[tuple[type, ...]] = (
     Message,
     DirectMessage,
@@ -67,7 +67,7 @@ CLASSES: Final[tuple[type, ...]] = (
     Cells,
     ListedCells,
 )
-#: Where those begin that stand in a module of their own.
+#: The first of the classes that get a separate module.
 _STREAMS: Final = CLASSES.index(CustomMessage)
 #: Written by hand in ``tmqp_client.sync._client``.
 BY_HAND: Final = frozenset({"aclose", "handler", "responder", "run", "push_many"})
@@ -76,7 +76,7 @@ _SPECIAL: Final = frozenset({"__aenter__", "__aexit__", "__aiter__", "__anext__"
 
 
 def members(kind: type) -> dict[str, Any]:
-    """Public members of a class and of its bases in this project, the class's own first."""
+    """Return the public members of a class and its bases in this project, its own first."""
     found: dict[str, Any] = {}
     for base in kind.__mro__:
         if not base.__module__.startswith("tmqp_client"):
@@ -90,7 +90,7 @@ def members(kind: type) -> dict[str, Any]:
 
 
 def is_plain(function: FunctionType) -> bool:
-    """Whether a function only looks something up, in whatever thread it is called."""
+    """Whether a function only looks something up, and can be called in any thread."""
     if inspect.iscoroutinefunction(function):
         return False
     returns = function.__annotations__["return"]
@@ -104,7 +104,7 @@ def _node(function: Any) -> ast.FunctionDef | ast.AsyncFunctionDef:
 
 
 def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """What passes the parameters on."""
+    """Return the arguments that pass the parameters on."""
     spec = node.args
     parts = [argument.arg for argument in [*spec.posonlyargs, *spec.args] if argument.arg != "self"]
     parts += [f"{argument.arg}={argument.arg}" for argument in spec.kwonlyargs]
@@ -112,7 +112,7 @@ def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 
 
 def _annotations(function: Any, names: dict[str, str]) -> None:
-    """Note where each name in the annotations and defaults of a function comes from."""
+    """Note the origin of each name in the annotations and defaults of a function."""
     node = _node(function)
     module = importlib.import_module(function.__module__)
     origins = _origins(module)
@@ -131,12 +131,12 @@ def _all(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
 
 
 def _origins(module: Any) -> dict[str, str]:
-    """Where the global names of a module come from."""
+    """Return the origins of a module's global names."""
     origins: dict[str, str] = {}
     tree = ast.parse(inspect.getsource(module))
     body = tree.body
     for guarded in [each for each in body if isinstance(each, ast.If)]:
-        body = [*body, *guarded.body]  # what is imported for annotations only
+        body = [*body, *guarded.body]  # imports for annotations only
     for node in body:
         if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
             for alias in node.names:
@@ -155,7 +155,7 @@ def _origins(module: Any) -> dict[str, str]:
 
 
 def _method(kind: type, name: str, value: Any) -> str:
-    """The blocking form of one member."""
+    """Return the blocking form of one member."""
     whose = f"tmqp_client.{kind.__name__}.{name}"
     if isinstance(value, property):
         returns = ast.unparse(_node(value.fget).returns or ast.Name("Any"))
@@ -236,7 +236,7 @@ def _module(words: str, imports: list[str], names: dict[str, str], body: str, pu
 
 
 def render() -> dict[str, str]:
-    """The modules, by name of their files."""
+    """Return the modules by file name."""
     result = {
         file: _received(kinds, words)
         for file, kinds, words in (
@@ -249,7 +249,7 @@ def render() -> dict[str, str]:
 
 
 def _received(kinds: tuple[type, ...], words: str) -> str:
-    """A module with the blocking forms of some classes."""
+    """Return a module with the blocking forms of some classes."""
     names: dict[str, str] = {}
     bodies: list[str] = []
     for kind in kinds:
@@ -274,7 +274,7 @@ def _received(kinds: tuple[type, ...], words: str) -> str:
 
 
 def _operations() -> dict[str, str]:
-    """The client's methods, in modules: those of the class itself, about what is kept, others."""
+    """Return the modules with the client's methods, divided by subject."""
     result: dict[str, str] = {}
     mine = (*vars(Client), *vars(Channels), *vars(Messages))
     own = {name for name in mine if not name.startswith("_")}
@@ -311,7 +311,7 @@ def _operations() -> dict[str, str]:
 
 
 def _tidy(text: str) -> str:
-    """As ruff would have it."""
+    """Format the source with ruff."""
     rules = ["check", "--fix", "--quiet", "--select", "I,F401", "--stdin-filename"]
     for command in ([*rules, "src/tmqp_client/sync/x.py"], ["format", "--stdin-filename", "x.py"]):
         done = subprocess.run(

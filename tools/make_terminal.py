@@ -31,10 +31,10 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "terminal.svg"
 _COLUMNS: Final = 92
 _TIMEOUT_S: Final = 30
-#: How long a subscriber, which prints nothing then, may take to join.
+#: The time for a subscriber to join, which it does not report.
 _JOINING_S: Final = 1.5
 _USUAL_ADDRESS: Final = "tmq://127.0.0.1:2622"
-#: What a user types; a command that ends in ``&`` goes on in the background.
+#: The user's input; a command that ends in ``&`` runs in the background.
 SCRIPT: Final = (
     "tmqp-server --data ./tmqp-data &",
     "tmqp ping --wait 10",
@@ -75,7 +75,7 @@ clip-path="url(#{{unique_id}}-clip-terminal)">
 
 
 def commands_of(line: str) -> list[str]:
-    """The words of a line, its ``&`` aside."""
+    """Return the words of a line, without its ``&``."""
     return shlex.split(line.removesuffix("&"))
 
 
@@ -95,7 +95,7 @@ class _Running:
         os.close(slave)
 
     def read(self) -> str:
-        """What it printed, until it ended.
+        """Return its output, once it has ended.
 
         :raises RuntimeError: if it failed.
         """
@@ -116,14 +116,14 @@ class _Running:
         return text
 
     def line_with(self, words: str) -> str:
-        """The first line with these words, while it goes on."""
+        """Return the first line with these words, while the command runs."""
         data = b""
         while words not in data.decode("utf-8", "replace") or not data.endswith(b"\n"):
             data += os.read(self._master, 1)
         return data.decode("utf-8", "replace").splitlines()[-1]
 
     def stop(self) -> None:
-        """End it."""
+        """End the command."""
         self._process.terminate()
         self._process.wait(_TIMEOUT_S)
         os.close(self._master)
@@ -140,7 +140,8 @@ getattr(tmqp_scripts, names[sys.argv[0]])()
 
 
 def _visible(text: str) -> str:
-    """A program's output without cursor movements, and of redrawn lines only the last state."""
+    """Return a program's output without cursor movements, and only the last state of redrawn
+    lines."""
     text = re.sub(r"\x1b\[\?25[lh]|\x1b\[\d*[ABCDGJ]", "", text)
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
     kept = [re.sub(r"^.*\x1b\[2K", "", line) for line in lines]

@@ -1,7 +1,7 @@
-"""Measures what messages and connections take of a server's memory and disk.
+"""Measures how much memory and disk messages and connections need in a server.
 
-The figures of docs/operate/sizing.md: ``python -m tools.measure_sizing``.  It starts a server, asks
-the system what the process takes, and compares with what the server itself counts.
+The figures of docs/operate/sizing.md: ``python -m tools.measure_sizing``.  It starts a server,
+reads the size of the process from the system, and compares it with the server's own account.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _WARM_CONNECTIONS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured, in bytes.
+    """Measured sizes, in bytes.
 
-    ``size`` of the bodies; ``resident`` and ``charged`` for each message beyond its body, as the
-    system and as the server count; ``disk`` for each message, with its body.
+    ``size`` is that of a body; ``resident`` and ``charged`` are the memory of each message besides
+    its body, according to the system and to the server; ``disk`` is that of each message with its
+    body.
     """
 
     size: int
@@ -44,7 +45,7 @@ class Figures:
 
 
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     def __init__(self, process: subprocess.Popen[str], address: str, data: Path | None) -> None:
         self.address = address
@@ -52,13 +53,13 @@ class Server:
         self._data = data
 
     def resident(self) -> int:
-        """What the process takes of the machine's memory."""
+        """Return the resident memory of the process in bytes."""
         text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
         (line,) = [each for each in text.splitlines() if each.startswith("VmRSS:")]
         return int(line.split()[1]) * 1_024
 
     def disk(self) -> int:
-        """What its store takes of the disk."""
+        """Return the size of its store on disk in bytes."""
         if self._data is None:
             return 0
         return sum(each.stat().st_blocks * 512 for each in self._data.rglob("*") if each.is_file())
@@ -86,9 +87,9 @@ async def started(*, durable: bool) -> AsyncIterator[Server]:
 
 
 async def _fill(client: Client, count: int, size: int) -> None:
-    """Push messages into a queue that nobody consumes."""
+    """Push messages into a queue without consumers."""
     body = b"x" * size
-    # One at a time: messages that come together and wait so take less.
+    # One at a time, because messages that arrive and wait together need less.
     for _ in range(count):
         await client.push("fill", 1, body)
 
@@ -105,12 +106,12 @@ async def _charged(client: Client) -> int:
 async def measure(count: int, size: int) -> Figures:
     """Fill a queue in memory and one on disk.
 
-    :param count: of messages.
-    :param size: of their bodies.
+    :param count: the number of messages.
+    :param size: the size of their bodies.
     """
     async with started(durable=False) as server, connect(server.address) as client:
         await _queue(client, durable=False)
-        # What the first question and the first messages bring into memory counts for no message.
+        # Code and data that the first request and messages load must not count for messages.
         await _charged(client)
         await _fill(client, _WARM, size)
         before, charged = server.resident(), await _charged(client)
@@ -126,7 +127,8 @@ async def measure(count: int, size: int) -> Figures:
 
 
 async def measure_connections(count: int) -> tuple[float, float]:
-    """What an idle connection takes, in bytes: as the system and as the server count."""
+    """Measure the memory of an idle connection in bytes, according to the system and to the
+    server."""
     async with started(durable=False) as server, AsyncExitStack() as stack:
         first = await stack.enter_async_context(connect(server.address))
         for _ in range(_WARM_CONNECTIONS):

@@ -1,7 +1,7 @@
 """Builds the source archive and the wheel twice, in two places, and compares: ``make reproduce``.
 
-Who builds the same commit with the same tools gets the same bytes, and so can tell whether what is
-published was made of what is in the repository.  What is equal is left in ``build/reproduce/dist``.
+Builds of the same commit with the same tools have the same bytes, so anyone can check that
+published files were built from the repository.  Equal results are left in ``build/reproduce/dist``.
 ``TMQP_COMPILE`` says whether the wheel is compiled, as for every build.
 """
 
@@ -27,7 +27,7 @@ _FOLDER: Final = _ROOT / "build" / "reproduce"
 
 
 def normalised(archive: bytes) -> bytes:
-    """A source archive without what depends on when, where and by whom it was made.
+    """Return a source archive without times, users and other traces of its build.
 
     setuptools writes times, users and the order of the folder into it.
     """
@@ -48,7 +48,7 @@ def normalised(archive: bytes) -> bytes:
 
 
 def _copy(root: Path, target: Path) -> None:
-    """Copy what is in the repository."""
+    """Copy the files of the repository."""
     names = subprocess.run(
         ["git", "ls-files", "-z"],  # noqa: S607 - whichever git there is
         cwd=root,
@@ -62,7 +62,7 @@ def _copy(root: Path, target: Path) -> None:
 
 
 def build(root: Path, target: Path, *options: str) -> dict[str, str]:
-    """Build a checkout in a folder of its own; the digests of what came of it.
+    """Build a copy of the repository in a folder; return the digests of the results.
 
     :param target: the folder; the results are in ``dist`` there.
     :param options: for ``python -m build``.
@@ -70,7 +70,7 @@ def build(root: Path, target: Path, *options: str) -> dict[str, str]:
     shutil.rmtree(target, ignore_errors=True)
     _copy(root, target / "checkout")
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
-    # Compilers write the folder into what they make.
+    # Compilers write the folder's name into their output.
     flags = f"-g0 -ffile-prefix-map={target}=. {os.environ.get('CFLAGS', '')}"
     subprocess.run(
         [sys.executable, "-m", "build", *options, "--outdir", target / "dist", "."],
@@ -89,7 +89,7 @@ def build(root: Path, target: Path, *options: str) -> dict[str, str]:
 
 def main() -> None:
     """Build twice; ends with a sentence if something differs."""
-    # Names of different lengths: a path that is left anywhere shifts what follows.
+    # Names of different lengths, so that a path left anywhere shifts the bytes after it.
     first, second = (build(_ROOT, _FOLDER / name, *sys.argv[1:]) for name in ("one", "another"))
     if first != second:
         differing = sorted(name for name in first | second if first.get(name) != second.get(name))

@@ -1,7 +1,7 @@
-"""Print what some extras of the package need, a requirement a line.
+"""Print the requirements of some extras of the package, one per line.
 
-``requirements.py server client`` reads ``pyproject.toml``, so that a command that needs less than
-all tools names no package.
+``requirements.py server client`` reads ``pyproject.toml``, so that commands that need only some
+tools do not list packages.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 
 def requirements(*extras: str) -> list[str]:
-    """The requirements of these extras, those that they name in turn included, sorted.
+    """Return the sorted requirements of these extras, including those of extras that they name.
 
-    :raises KeyError: for an extra that there is not.
+    :raises KeyError: for an unknown extra.
     """
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]

@@ -24,9 +24,9 @@ _FENCE: Final = "`" * 5
 
 
 def outside(path: str, text: str) -> dict[str, str]:
-    """The links of a file that lead out of ``docs/``, each with its target.
+    """Return the links of a file that lead out of ``docs/``, each with its target.
 
-    :param path: the file, from the project's root, as are the targets.
+    :param path: the file, relative to the project's root, as are the targets.
     """
     found: dict[str, str] = {}
     for _label, link, _anchor in _LINK.findall(text):
@@ -37,19 +37,20 @@ def outside(path: str, text: str) -> dict[str, str]:
 
 
 def page_of(path: str) -> str:
-    """The page that shows a file, from ``docs/`` on: Markdown is itself, anything else is wrapped.
+    """Return the page that shows a file, relative to ``docs/``; it wraps files that are not
+    Markdown.
 
-    A page whose name begins with a dot would be left out of the site.
+    A leading dot becomes ``dot-``, because the site omits pages whose names begin with a dot.
     """
     visible = "/".join(part.replace(".", "dot-", part.startswith(".")) for part in path.split("/"))
     return f"{_FOLDER}/{visible}" if path.endswith(".md") else f"{_FOLDER}/{visible}.md"
 
 
 def relinked(path: str, text: str, page: str) -> str:
-    """The text of a file with its links as they must be on a page of the site.
+    """Return the text of a file with its links changed for a page of the site.
 
-    :param path: the file, from the project's root.
-    :param page: where it is on the site, from ``docs/`` on.
+    :param path: the file, relative to the project's root.
+    :param page: the page, relative to ``docs/``.
     """
     others = outside(path, text)
 
@@ -70,7 +71,7 @@ def relinked(path: str, text: str, page: str) -> str:
 
 
 def shown(path: str) -> str:
-    """The Markdown of the page that shows a file."""
+    """Return the Markdown of the page that shows a file."""
     text = (ROOT / path).read_text(encoding="utf-8")
     if path.endswith(".md"):
         return relinked(path, text, page_of(path))
@@ -100,7 +101,7 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_others: Any) -> str:
-    """Lead the links of a page to the pages that show the files."""
+    """Change the links of a page so that they lead to the pages that show the files."""
     uri: str = page.file.src_uri
     if uri.startswith(f"{_FOLDER}/"):
         return markdown

@@ -1,6 +1,6 @@
 """Tries an installed tmqp in seconds: a server, a durable message, a restart, a check of it.
 
-For wheels, right after they were built, on every system that they are for: it needs nothing but the
+It is for wheels, right after their build, on every system that they support, and needs only the
 extras server, client and http.  ``--compiled`` demands a compiled build.
 """
 
@@ -22,7 +22,7 @@ _STOP_S: Final = 30
 
 
 def _server(folder: Path) -> tuple[subprocess.Popen[str], str, str]:
-    """A server with a store: its process, its address and that of its admin door."""
+    """Start a server with a store; return its process, its address and that of its admin door."""
     command = ("-l", "tmq://127.0.0.1:0", "--door", "admin=127.0.0.1:0", "--data", str(folder))
     process = subprocess.Popen(
         [sys.executable, "-m", "tmqp_server", *command], stdout=subprocess.PIPE, text=True
@@ -36,7 +36,7 @@ def _server(folder: Path) -> tuple[subprocess.Popen[str], str, str]:
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """End a server; politely where the system has a signal for that."""
+    """Stop a server, cleanly if the system has a signal for that."""
     process.terminate()
     status = process.wait(_STOP_S)
     if sys.platform != "win32" and status != 0:
@@ -46,13 +46,13 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _first(client: Client) -> str:
-    """The first message of the queue."""
+    """Return the first message of the queue."""
     with client.consume("smoke", 1) as messages:
         return messages.get().text
 
 
 def main() -> None:
-    """Try it; ends with a sentence if anything is wrong."""
+    """Run the test; exit with a sentence if anything is wrong."""
     if "--compiled" in sys.argv[1:] and not tmqp.compiled:
         raise SystemExit(f"{tmqp.__file__} is not compiled")
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""The words that mean something to the compiler only: ``mypyc_attr`` and ``i64``.
+"""Names that only have a meaning for the compiler: ``mypyc_attr`` and ``i64``.
 
 ``mypyc`` reads them at build time; interpreted code needs something to call and to import.
 ``mypy_extensions`` is a build dependency only, so nothing may import it at run time.

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when a program first uses them (PEP 562)."""
+"""Loads names of a package when a program first uses them (PEP 562)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["loading"]
 def loading(
     package: dict[str, Any], homes: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """What a package is to call ``__getattr__`` and ``__dir__``.
+    """Return the functions to use as a package's ``__getattr__`` and ``__dir__``.
 
     :param package: its ``globals()``.
-    :param homes: for each of its modules the names that it defines, with spaces between.
+    :param homes: for each of its modules the names that it defines, separated by spaces.
     """
     own: str = package["__name__"]
     modules = {name: module for module, names in homes.items() for name in names.split()}

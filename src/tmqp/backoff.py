@@ -1,7 +1,7 @@
-"""How long a peer waits before it tries again: one rule for clients, servers and their tools.
+"""How long a peer waits before it tries again: the same rule for clients, servers and tools.
 
-Each failure doubles the wait, up to a bound.  Part of a wait may be left to chance, so that the
-clients of a server that was restarted do not all come back at once.
+Each failure doubles the wait, up to a limit.  Part of a wait can be random, so that the clients of
+a restarted server do not all return at once.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Final
 
 __all__ = ["Backoff"]
 
-#: Doubled more often than this, any wait is past every bound (and a float has an end too).
+#: A wait that was doubled more often exceeds every limit (and floats are finite, too).
 _MOST_DOUBLINGS: Final = 64
 
 
 class Backoff:
     """The waits between attempts, in seconds.
 
-    :param least_s: the wait after the first failure, at most.
-    :param most_s: any wait, at most.
-    :param jitter: the share of each wait that is left to chance, 0..1: 0.5 waits between half of it
-        and all of it.
+    :param least_s: the longest wait after the first failure.
+    :param most_s: the longest of all waits.
+    :param jitter: the random share of each wait, 0..1: 0.5 waits between half of the time and all
+        of it.
     """
 
     __slots__ = ("jitter", "least_s", "most_s")
@@ -31,9 +31,9 @@ class Backoff:
         self.jitter = jitter
 
     def delay_s(self, failures: int, chance: float = 0.0) -> float:
-        """Return the wait after so many failures in a row, at least one.
+        """Return the wait after this number of consecutive failures, at least one.
 
-        :param chance: a random number from 0 up to 1; the wait is shorter the larger it is.
+        :param chance: a random number from 0 up to 1; the larger it is, the shorter is the wait.
         """
         longest_s = min(self.least_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), self.most_s)
         return longest_s * (1.0 - self.jitter * chance)

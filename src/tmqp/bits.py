@@ -1,10 +1,10 @@
-"""The bits and sizes of a frame's head: every mask of its first bytes stands here, nowhere else.
+"""The bits and sizes of a frame's head; all masks of its first bytes are defined here.
 
 The first eight bytes of each frame are its head (F1): two bytes of bits, the lengths of id, source
 and target, two bytes of content type, and the tier, which is either the payload's length or says
-in how many bytes behind the head that length follows (F4).
+how many bytes after the head have it (F4).
 
-Plain ``Final`` integers, for the compiler folds them into the code that names them.
+They are plain ``Final`` integers, because the compiler inlines these.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TTL_BITS: Final = 0x1F
 HEAD_BYTES: Final = 8
 #: The longest payload whose length is the tier itself.
 LARGEST_SHORT: Final = 252
-#: The tiers behind which the payload's length follows in two, four and eight bytes.
+#: The tiers after which the payload's length follows in two, four and eight bytes.
 TIER_U16: Final = 253
 TIER_U32: Final = 254
 TIER_U64: Final = 255

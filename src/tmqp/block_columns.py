@@ -1,9 +1,10 @@
-"""Columns of blocks: what a reader that wants little of each message is sent instead of blocks.
+"""Columns of blocks, which a server sends instead of blocks if a reader wants little of each
+message.
 
 Theory of operation.  A block holds whole messages and 56 bytes about each (:mod:`tmqp.blocks`).  A
-reader that wants the payloads, say, is sent the same messages in a form that has those alone: half
-the bytes, for payloads of 100.  It begins like a block; then each column is an array, in this
-order, of all that are there; then come the payloads, one after another::
+reader that wants only the payloads, for example, gets them in a form that has nothing else, which
+halves the bytes for payloads of 100 bytes.  It begins like a block; then each requested column is
+an array, in the order below; the payloads follow one after another::
 
     head                                    columns
     0  4  magic "TMQC"                      u64  sequence, if bit 15 is set; else they are
@@ -19,8 +20,8 @@ order, of all that are there; then come the payloads, one after another::
     56 u32  CRC-32 of the payloads          the payloads, if bit 5 is set
     60 u32  CRC-32 of head and columns
 
-All numbers are little endian.  The block's checksums are compared before anything is taken out of
-it, so what was damaged is not hidden behind a new checksum.
+All numbers are little endian.  The block's checksums are checked before anything is taken out of
+it, so that a new checksum does not hide damage.
 """
 
 from __future__ import annotations
@@ -55,21 +56,21 @@ COLUMN_ATTEMPTS: Final = 4
 COLUMN_PUT_BACKS: Final = 8
 COLUMN_HOPS: Final = 16
 COLUMN_VALUE: Final = 32
-#: Only in what is sent: the sequences have gaps, and are a column themselves.
+#: Not requested, but set in answers: the sequences have gaps, and are a column themselves.
 COLUMN_SEQUENCES: Final = 1 << 15
 
 _MAGIC: Final = b"TMQC"
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<4sHHIIQQQQQI")
 _CRC: Final = struct.Struct("<I")
-#: The numbers of two bytes in an entry: of which column, and the how many-th of the entry.
+#: The two-byte fields of an entry: the column's bit, and the index of the field in the entry.
 _SHORTS: Final = (
     (COLUMN_FLAGS, 24),
     (COLUMN_ATTEMPTS, 25),
     (COLUMN_PUT_BACKS, 26),
     (COLUMN_HOPS, 27),
 )
-#: The columns in their order, and how many bytes each has for a message.
+#: The columns in their order, and the bytes of each per message.
 _WIDTHS: Final = (
     (COLUMN_SEQUENCES, 8),
     (COLUMN_TIMESTAMP, 8),
@@ -82,7 +83,7 @@ _WIDTHS: Final = (
 
 
 def column_bytes(columns: int) -> int:
-    """How many bytes the columns have for each message, payloads left aside."""
+    """Return the size of the columns for each message, without payloads."""
     size = 0
     for bit, width in _WIDTHS:
         if columns & bit:
@@ -91,9 +92,10 @@ def column_bytes(columns: int) -> int:
 
 
 def block_columns(block: Block, columns: int) -> bytes:
-    """Some columns of a block whose checksums were compared (``decode_block``).
+    """Encode some columns of a block whose checksums were checked (``decode_block``).
 
-    :raises BlockError: or what the block was read with, when an entry points outside the bodies.
+    :raises BlockError: or the error class with which the block was read, if an entry points outside
+        the bodies.
     """
     count = block.count
     start = index_end(count)
@@ -132,7 +134,7 @@ def block_columns(block: Block, columns: int) -> bytes:
 
 
 def _payloads(block: Block, index: memoryview, start: int) -> bytes:
-    """The payloads of a block one after another; ``start`` is where its bodies begin."""
+    """Join the payloads of a block, whose bodies begin at ``start``."""
     data = block.data
     total = block.body_size
     words = index.cast("I")
@@ -148,14 +150,14 @@ def _payloads(block: Block, index: memoryview, start: int) -> bytes:
         offset = offsets[place]
         length = lengths[place]
         if position + size > total or offset + length > size:
-            block.message(place)  # which says what is wrong
+            block.message(place)  # raises with the reason
         at = start + position + offset
         pieces.append(data[at : at + length])
     return b"".join(pieces)
 
 
 def _numbers(data: bytes) -> list[int]:
-    """Little endian numbers of 32 bits."""
+    """Read little endian numbers of 32 bits."""
     found = array("I")
     found.frombytes(data)
     if sys.byteorder == "big":
@@ -167,11 +169,11 @@ def _numbers(data: bytes) -> list[int]:
 
 
 class ColumnBlock:
-    """Where in ``data`` the columns of some messages are.
+    """The positions of columns in the bytes from which they were read.
 
-    ``columns`` says which there are; ``end`` is where the next begins.  ``places`` has, by the bit
-    of a column, where its array begins; that of ``COLUMN_VALUE`` is the sizes' array, and the
-    payloads begin at ``payloads``.
+    ``columns`` has the bits of the present columns; ``end`` is where the next ones begin.
+    ``places`` has the offset of each column's array, by the column's bit; for ``COLUMN_VALUE``, it
+    is the array of sizes, and the payloads begin at ``payloads``.
     """
 
     __slots__ = ("columns", "count", "end", "first", "key", "last", "payloads", "places")
@@ -188,17 +190,17 @@ class ColumnBlock:
 
 
 def is_columns(data: bytes | memoryview, start: int) -> bool:
-    """Whether columns begin there, and not a block."""
+    """Whether columns begin at ``start``, and not a block."""
     return bytes(data[start : start + 4]) == _MAGIC
 
 
 def read_columns(
     data: bytes | memoryview, start: int, *, index: bool = True, payloads: bool = True
 ) -> ColumnBlock:
-    """Read the columns that begin there.
+    """Read the columns that begin at ``start``.
 
-    :param index: compare the checksum of head and columns; with ``payloads`` that of those.
-    :raises BlockError: when they are none, or not what was written.
+    :param index: check the checksum of head and columns; ``payloads``: check that of the payloads.
+    :raises BlockError: if they are invalid or damaged.
     """
     if len(data) - start < HEAD_SIZE:
         raise BlockError(f"{len(data) - start} trailing bytes are not a valid block")
@@ -231,9 +233,9 @@ def read_columns(
 
 
 def split_columns(data: bytes) -> list[ColumnBlock]:
-    """Read columns of blocks that stand one after another, such as the answer to a range read.
+    """Read consecutive columns of blocks, such as the answer to a range read.
 
-    :raises BlockError: when they are not that.
+    :raises BlockError: if they are invalid or damaged.
     """
     found: list[ColumnBlock] = []
     start = 0

@@ -1,4 +1,4 @@
-"""The writing of blocks, whose format and reading are in :mod:`tmqp.blocks`."""
+"""Writes blocks; :mod:`tmqp.blocks` reads them and describes their format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAGIC: Final = b"TMQB"
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<4sHHIIQQQQQI")
 _CRC: Final = struct.Struct("<I")
-#: Entries are written several at a time: one call costs as much as some numbers.
+#: Entries are packed several at a time, because a call costs as much as packing some numbers.
 _SEVERAL: Final = 16
 #: The same entry as numbers to pack, 8 bytes each.
 _FIELDS: Final = 7
@@ -23,10 +23,10 @@ _ENTRIES: Final = struct.Struct("<" + "QqqqQQQ" * _SEVERAL)
 
 
 def encode_block(key: int, messages: list[StoredMessage]) -> bytes:
-    """The messages of one queue, in rising sequence, as a block.
+    """Encode the messages of one queue, in the order of their sequences, as a block.
 
-    :raises ValueError: when there is none, when sequences do not rise, or when a number of a
-        message has no place in its field.
+    :raises ValueError: if there are none, if sequences do not increase, or if a number does not fit
+        into its field.
     """
     if not messages:
         raise ValueError("a block needs at least one message")
@@ -53,8 +53,8 @@ def encode_block(key: int, messages: list[StoredMessage]) -> bytes:
             attempts = message.attempts
             put_backs = message.put_backs
             hops = message.hops
-            # Neighbouring small fields go as one number: half the numbers to pack.  So what does
-            # not fit its field must be found here.
+            # Neighbouring small fields are packed as one number, which halves the numbers.  So this
+            # must find values that do not fit into their fields.
             if (position | size | payload_offset | payload_size) >> 32 or (
                 flags | attempts | put_backs | hops
             ) >> 16:
@@ -79,9 +79,9 @@ def encode_block(key: int, messages: list[StoredMessage]) -> bytes:
 def assembled_block(
     key: int, count: int, first: int, last: int, parts: list[bytes], payload: bytes
 ) -> bytes:
-    """A block of entries, of which the first part is missing still, and bodies.
+    """Make a block from its entries and bodies.
 
-    :raises ValueError: when a number does not fit the format.
+    :raises ValueError: if a number does not fit into its field.
     """
     size = len(payload)
     crc = crc32(payload)

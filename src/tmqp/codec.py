@@ -48,21 +48,21 @@ from tmqp.runs import FrameRun, cut_evenly, is_about_queue, of_other_priority
 
 __all__ = ["FrameDecoder", "encode"]
 
-#: The queues and odd places of a run that has none; nothing is ever added.
+#: The empty queues and odd indexes of a run; nothing is ever added.
 _NONE: Final[list[int]] = []
 _INTERPRETED: Final = __file__.endswith(".py")
 _FEW_BYTES: Final = 16
-#: The first byte that is no ASCII character.
+#: The first byte value that is not ASCII.
 _NOT_ASCII: Final = 128
 _UNLIMITED: Final = 1 << 60
-#: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
-#: cannot overflow the 64 bits of a compiled integer.
+#: A longer payload, for which no memory suffices, is treated as if it had this length, so that
+#: additions cannot overflow the 64 bits of a compiled integer.
 _ENDLESS: Final = 1 << 62
-#: What the first two messages of different lengths have together if they count as small.
+#: The largest sum of the first two different lengths at which frames count as small.
 _SMALL_PAIR_BYTES: Final = 768
-#: A run keeps its whole chunk if all but one part in 2 to this power of it is its own.
+#: A run keeps its whole chunk if at most the fraction 1 / 2**this of it belongs to others.
 _SMALL_SHARE_BITS: Final = 3
-#: Smaller pieces are gathered, so that a drip of single bytes does not cost an object each.
+#: Smaller pieces are collected, so that single bytes do not need an object each.
 _SMALL_CHUNK_BYTES: Final = 4_096
 _GATHER_BYTES: Final = 16_384
 
@@ -125,13 +125,13 @@ class FrameDecoder:
         self.mixes_runs: bool = False
         self.runs: list[FrameRun] = []
         self.read_headers: HeaderNames | None = None
-        #: Whether the string that is being scanned is ASCII throughout; below 0 not looked at.
+        #: Whether all scanned bytes are ASCII; below 0 if not examined yet.
         self._ascii: i64 = -1
-        #: The largest frame of the run that is being gathered.
+        #: The largest frame of the current run.
         self._largest: i64 = 0
-        #: How many it has.
+        #: The number of its frames.
         self._count: i64 = 0
-        #: Its queues, and the places of those with the other priority: see ``FrameRun``.
+        #: Its queues, and the indexes of frames with the other priority: see ``FrameRun``.
         self._queues: list[int] = _NONE
         self._odd: list[int] = _NONE
         self._max_payload: i64 = bounds.max_payload_bytes
@@ -228,7 +228,7 @@ class FrameDecoder:
         self._parts.append(data)
 
     def _taken(self, data: bytes) -> bytes:
-        """Everything put aside, and ``data`` behind it, as one string; nothing is left."""
+        """Join the buffered bytes and ``data``, and empty the buffer."""
         parts = self._parts
         if self._tail:
             parts.append(bytes(self._tail))
@@ -239,7 +239,7 @@ class FrameDecoder:
         return b"".join(parts)
 
     def _wait(self, data: bytes, pos: i64, need: i64, whole: bool) -> None:
-        """Keep ``data`` from ``pos`` until ``need`` bytes of it are there."""
+        """Buffer ``data`` from ``pos`` on until there are ``need`` bytes."""
         rest = data[pos:]
         self._parts.append(rest)
         self._have = len(rest)
@@ -247,20 +247,20 @@ class FrameDecoder:
         self._whole = whole
 
     def _fail(self, error: RemoteProtocolError) -> i64:
-        """End decoding; return how many more frames may be taken: none."""
+        """End decoding; return 0, the number of further frames that may be decoded."""
         self.error = error
         self.clear()
         return 0
 
     def _scan(self, data: bytes, pos: i64, frames: list[Frame], most: i64) -> i64:
-        """Cut frames out of ``data`` from ``pos`` on; return how many more may be taken."""
+        """Cut frames out of ``data`` from ``pos`` on; return how many more may be decoded."""
         end: i64 = len(data)
         last = end - HEAD_BYTES
         max_payload = self._max_payload
         short_names = self._max_name < MAX_NAME_BYTES
-        # Source and target are mostly those of the frame before.  Then their texts are shared: one
-        # comparison instead of two decodings saves 40 % of the time (a quarter interpreted), and a
-        # quarter of the memory that a message of 100 bytes takes in a queue.
+        # Source and target are mostly those of the previous frame.  Then their texts are shared:
+        # one comparison instead of two decodings saves 40 % of the time (a quarter interpreted),
+        # and a quarter of the memory that a message of 100 bytes takes in a queue.
         seen_names, seen_source_len = self._seen_names, self._seen_source_len
         source, target = self._seen_source, self._seen_target
         try:
@@ -278,8 +278,8 @@ class FrameDecoder:
                     at += wide
                 if size > max_payload:
                     return self._fail(_payload_too_large(size, max_payload))
-                # Before the header block, whose length may not have come: the verdict must not
-                # depend on how the stream was cut.
+                # Before the header block, whose length may be missing: the result must not depend
+                # on how the stream was cut.
                 if short_names and self._names_fault(data, pos):
                     return 0
                 source_at = at + data[pos + 2]
@@ -308,7 +308,7 @@ class FrameDecoder:
                 if body > names_end:
                     data[names_end + 2 : body].decode()
                 stop = body + size
-                # A compiled slice always copies: a large payload alone in its string shall not be.
+                # A compiled slice always copies: avoid it for a large payload alone in its chunk.
                 raw = data[pos:stop] if pos > 0 or stop < end else data
                 frames.append(Frame(raw, message_id, source, target, body - pos))
                 pos = self._scan_run(data, pos, stop, names, frames) if self.makes_runs else stop
@@ -324,10 +324,10 @@ class FrameDecoder:
     def _scan_run(
         self, data: bytes, first: i64, pos: i64, names: bytes, frames: list[Frame]
     ) -> i64:
-        """Join the frames that stand at ``pos`` and onwards with the previous one, which begins at
-        ``first`` and is the last of ``frames``, as far as they are alike; return where they end.
+        """Make a run of the last frame in ``frames``, which begins at ``first``, and all similar
+        ones that follow at ``pos``; return where the run ends.
 
-        What is odd in any way ends the run, and is left to the general way to judge.
+        Anything unusual ends the run, and is decoded in the general way.
         """
         if pos == len(data):
             return pos
@@ -381,17 +381,18 @@ class FrameDecoder:
         return pos
 
     def _is_passed_on(self, data: bytes, start: i64, stop: i64) -> bool:
-        """Whether the header block between two places is ASCII, and nothing to a forwarder."""
+        """Whether a header block is ASCII, and has no header that a forwarder reads."""
         names = self.read_headers
         return names is not None and names.are_absent(data, start, stop)
 
     def _pass_block(self, data: bytes, at: i64, end: i64, size: i64, block: bytes) -> i64:
-        """Where the header block at a place ends, of a message with a payload of this size; -1 if
-        that is not for a run: it has not come, is too large, or may say something."""
+        """Return the end of the header block at ``at`` of a message with this payload size; -1 if
+        the message cannot be in a run, because the block is incomplete, too large, or may have a
+        header that the program reads."""
         body = at + 2
         if body > end:
             return -1
-        low: i64 = data[at]  # by itself: else the compiler calls functions for | and <<
+        low: i64 = data[at]  # in a local: otherwise the compiler calls functions for | and <<
         high: i64 = data[at + 1]
         length = low | high << 8
         stop = body + length
@@ -412,15 +413,16 @@ class FrameDecoder:
         tails: list[bytes],
         starts: list[int],
     ) -> i64:
-        """Pass the frames from ``pos`` on that are like the first one, which has this length and
-        header block; if they differ in length, put all into ``tails`` or ``starts``."""
+        """Find the end of the frames from ``pos`` on that are similar to the first one, which has
+        this length and header block; if they differ in length, put all into ``tails`` or
+        ``starts``."""
         end: i64 = len(data)
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
         source_len: i64 = data[first + 3]
         target_len: i64 = data[first + 4]
-        # Each byte has a local of 64 bits: of what is indexed alone, the compiler makes a Python
-        # integer for | and <<, which costs a tenth of the loop.
+        # Each byte has a local of 64 bits, because the compiler would make a Python integer of an
+        # indexed one for | and <<, which costs a tenth of the loop.
         queue_low: i64 = data[first + 5]
         queue_high: i64 = data[first + 6]
         mixed = False
@@ -479,9 +481,9 @@ class FrameDecoder:
         tails: list[bytes],
         starts: list[int],
     ) -> None:
-        """Add the frame between two places to the run that begins at ``first``, in which not all
-        have one length: small ones are cut, and of large ones the places noted, because to allocate
-        pieces of many sizes takes longer than to copy them."""
+        """Add a frame to the run that begins at ``first``, whose frames have several lengths.
+        Small frames are cut out; for large ones only the positions are noted, because allocating
+        pieces of many sizes takes longer than copying them."""
         self._largest = max(self._largest, stop - pos)
         if not (tails or starts):
             if stop - pos + length < _SMALL_PAIR_BYTES:
@@ -494,9 +496,9 @@ class FrameDecoder:
             starts.append(pos - first)
 
     def _mix(self, place: i64, first: i64, queue: i64, is_odd: bool) -> None:
-        """Note the queue of the next message of a run, and whether its priority is the other one.
+        """Note the queue of the next message of a run, and whether it has the other priority.
 
-        :param place: how many come before it, the first of them into the queue ``first``.
+        :param place: its index in the run, whose first message has the queue ``first``.
         """
         if self._queues:
             self._queues.append(queue)
@@ -509,9 +511,9 @@ class FrameDecoder:
             self._odd = [place]
 
     def _gather_same_heads(self, data: bytes, first: i64, pos: i64, names: bytes) -> i64:
-        """The same for frames with the very same head, whose parts are at the same places.
+        """Do as :meth:`_gather` for frames with the same head, whose parts have the same positions.
 
-        One comparison is quicker than one for each byte only where those are interpreted.
+        One comparison is faster than one for each byte only in interpreted code.
         """
         tier: i64 = data[first + 7]
         if tier > TIER_U16:
@@ -537,15 +539,15 @@ class FrameDecoder:
         return pos
 
     def _is_text(self, data: bytes, start: i64, stop: i64) -> bool:
-        """Whether a part of what is being scanned is ASCII for sure; all of it is where no size or
-        payload has a byte of 128 or more."""
+        """Whether a part of the scanned bytes is certainly ASCII.  The scanned bytes are checked as
+        a whole first: they are ASCII if no length or payload has a byte of 128 or more."""
         if self._ascii < 0:
             self._ascii = 1 if data.isascii() else 0
         if self._ascii == 1:
             return True
         if _INTERPRETED or stop - start > _FEW_BYTES:
             return data[start:stop].isascii()
-        # Compiled, a look at each of a few bytes is quicker than to make an object of them.
+        # In compiled code, examining a few bytes is faster than making an object of them.
         seen: i64 = 0
         for at in range(start, stop):
             byte: i64 = data[at]
@@ -559,7 +561,7 @@ class FrameDecoder:
         self._seen_target = target
 
     def _wide_size(self, data: bytes, at: i64, wide: i64) -> i64:
-        """Read the payload length behind a head (F4); -1 if it is refused already."""
+        """Read the payload length after a head (F4); return -1 if it was refused."""
         if wide == 2:
             low: i64 = data[at]
             return low | data[at + 1] << 8
@@ -585,7 +587,8 @@ class FrameDecoder:
 
 
 def _takes_header(message_type: int) -> bool:
-    """Ping and pong read the has-header bit as part of their time to live (F10)."""
+    """Whether the has-header bit of a type means a header block; for ping and pong, it is part of
+    the time to live (F10)."""
     return message_type != TYPE_PING and message_type != TYPE_PONG
 
 

@@ -224,7 +224,7 @@ class Connection:
         seen = self._greeting + chunk[: _PREAMBLE_BYTES - len(self._greeting)]
         wanted = ACCEPTED_PREAMBLES if self._server else (PREAMBLE,)
         if not any([preamble.startswith(seen) for preamble in wanted]):
-            # Told apart at the first wrong byte; nothing is sent: it is not our protocol (F24).
+            # Detected at the first wrong byte; nothing is sent, because it is not TMQP (F24).
             greeting = name_greeting(self._greeting + chunk)
             self._advance(Input.WRONG_PREAMBLE)
             self._violate(
@@ -244,7 +244,7 @@ class Connection:
         return rest
 
     def _take_hello(self, chunk: bytes, events: list[Event]) -> None:
-        """Read the first message alone: what is behind it waits for the decision."""
+        """Read only the first message; everything after it waits for the decision."""
         for frame in self._decoder.feed(chunk, 1):
             kind = INPUT_OF_TYPE[frame.type]
             if frame.type == TYPE_SERVER and frame.content_type == SERVER_HELLO:
@@ -286,7 +286,7 @@ class Connection:
     # -- in: messages ---------------------------------------------------------------------------
 
     def _work(self, chunk: bytes, events: list[Event]) -> None:
-        """Decode a chunk and hand on each message: the hot path."""
+        """Decode a chunk and turn each message into an event: the hot path."""
         decoder = self._decoder
         frames = decoder.feed(chunk)
         if not decoder.runs:
@@ -309,7 +309,7 @@ class Connection:
             kind = frame.type
             state = self._state
             if frame.ttl == 0:
-                # Each reader counts one hop off; what had none left is dropped unseen (F11, F13).
+                # Each reader subtracts one hop; messages without any are dropped unseen (F11, F13).
                 events.append(MessageDropped(frame, "ttl"))
                 continue
             cell = cells[state * WIDTH + inputs[kind]]
@@ -322,7 +322,7 @@ class Connection:
 
     def _deliver(self, kind: int, frame: Frame, events: list[Event]) -> None:
         if kind == TYPE_QUEUE_MESSAGE:
-            # Only a client pulls: a server, which forwards all day, must not even look.
+            # Only a client pulls: a server, which mostly forwards, must not spend time on this.
             looked_for = not self._server and self._pulls.any()
             pulled = self._pulls.message(frame) if looked_for else None
             events.append(QueueMessageReceived(frame) if pulled is None else pulled)
@@ -351,7 +351,7 @@ class Connection:
             events.append(CustomMessageReceived(frame))
 
     def _take_special(self, kind: int, frame: Frame, events: list[Event]) -> None:
-        """A message that is not simply delivered in state OPEN."""
+        """Handle a message that is not simply delivered in state OPEN."""
         item = INPUT_OF_TYPE[kind]
         if self._state == _AWAIT_ACCEPT and kind == TYPE_SERVER:
             if frame.content_type == SERVER_ACCEPTED:
@@ -515,7 +515,7 @@ class Connection:
         end = 0
         while end < len(out) and len(out[end]) < _LARGE_BYTES:
             end += 1
-        end = max(end, 1)  # a large piece goes by itself, and joining one piece copies nothing
+        end = max(end, 1)  # a large piece is sent alone, and joining one piece copies nothing
         self._out = out[end:]
         return b"".join(out[:end])
 
@@ -543,7 +543,7 @@ class Connection:
             self._violate(AbuseError("handshake-timeout", late, ResultCode.REQUEST_TIMEOUT), events)
         elif self._pings < limits.max_missed_pings:
             self._advance(Input.SILENCE)
-            # Counted from now, not from when it was due: a pause of ours is not the peer's.
+            # Counted from now, not from when it was due: our own delay is not the peer's silence.
             self._quiet_since = now
             self._pings += 1
             self._out.append(PING_BYTES)
@@ -563,13 +563,13 @@ class Connection:
     # -- the machine ----------------------------------------------------------------------------
 
     def _advance(self, item: int) -> int:
-        """Move by the table; return the action."""
+        """Change the state by the table; return the action."""
         cell = self._cells[self._state * WIDTH + item]
         self._state = cell & STATE_MASK
         return cell >> STATE_BITS
 
     def _demand(self, item: int, what: str) -> None:
-        """Move by something the program asked for, or refuse it without moving."""
+        """Change the state by a request of the program, or refuse it without a change."""
         if self._advance(item) == int(Action.MISUSE):
             raise LocalProtocolError(f"cannot {what} in state {self.state.name}")
 
@@ -583,8 +583,9 @@ class Connection:
         self._violate(error, events)
 
     def _violate(self, error: RemoteProtocolError, events: list[Event]) -> None:
-        """End it for the peer's fault; tell a peer that speaks the protocol why."""
-        self.error = error.with_traceback(None)  # which would hold all that was parsed
+        """End the connection because of a violation; tell the peer why, if it speaks the
+        protocol."""
+        self.error = error.with_traceback(None)  # a traceback would keep everything parsed
         told = farewell(error, self._server and not self.client_id)
         if told:
             self._out.append(told)

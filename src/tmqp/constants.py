@@ -383,7 +383,7 @@ def queue_status_from_word(word: str) -> QueueStatus | None:
     """Return the status that *word* names, or None for a word the protocol does not know.
 
     Reads the header Queue-Status and both Status properties, in any case (F55).  The original
-    server takes an unknown word for broadcast; whoever wants that writes it beside the call.
+    server treats an unknown word as broadcast; callers that need this do it themselves.
     """
     return STATUS_HEADER_WORDS.get(word.lower())
 

@@ -1,6 +1,6 @@
 """What we add to the protocol: operations under numbers that neither source uses.
 
-The specification's numbers end at 302, the original's at 663 (F19); ours stand between 700 and 799.
+The specification's numbers end at 302, the original's at 663 (F19); ours are between 700 and 799.
 A server that does not know them answers 400 (ours) or nothing (the original).
 """
 
@@ -169,7 +169,7 @@ OP_CHANGE_CELL: Final = 754
 OP_DROP_CELL: Final = 755
 OP_LIST_CELLS: Final = 756
 OP_DESCRIBE_CELL: Final = 757
-#: From a server: a delivery is the client's no more; only to those that have asked for it.
+#: From a server: a delivery is no longer in flight to the client, if the client requested this.
 OP_LAPSED: Final = 758
 OP_SPLIT_RANGE: Final = 716
 OP_OPEN_GROUP: Final = 717
@@ -182,7 +182,7 @@ OP_READ_INDEX: Final = 722
 #: ``1`` to enable the router that the target names, ``0`` to disable it.
 HEADER_ROUTER_ENABLED: Final = "Router-Enabled"
 
-#: With the value ``yes``: let the server stop when it has drained.
+#: With the value ``yes``: stop the server when it has drained.
 HEADER_STOP: Final = "Stop"
 
 #: On a subscription to an event, with this value: send events in the specification's form, with the
@@ -190,44 +190,44 @@ HEADER_STOP: Final = "Stop"
 HEADER_EVENT_FORM: Final = "Event-Form"
 EVENT_FORM_SPECIFIED: Final = "specified"
 
-#: On a join: which of the channel's messages the client wants, and in which language that is said.
 #: The queue that a feed copies into.
 HEADER_FEED_CHANNEL: Final = "Feed-Channel"
 HEADER_FEED_QUEUE: Final = "Feed-Queue"
+#: On a join, a feed or a request to browse: the filter of messages, and its language.
 HEADER_FILTER: Final = "Filter"
 HEADER_FILTER_LANGUAGE: Final = "Filter-Language"
 FILTER_HEADERS: Final = "headers"
 FILTER_PREFIX: Final = "prefix"
 
-#: Of what is kept of a queue: the first and the last sequence, how many messages, how many bytes.
+#: Of a request for kept messages: first and last sequence, the most messages, the most bytes.
 HEADER_FROM: Final = "From"
 HEADER_TO: Final = "To"
 HEADER_LIMIT: Final = "Limit"
 HEADER_MAX_BYTES: Final = "Max-Bytes"
-#: In what form: as references to blocks (:mod:`tmqp.references`).
+#: The form of the answer: references to blocks (:mod:`tmqp.references`).
 HEADER_FORM: Final = "Form"
 FORM_REFERENCES: Final = "references"
-#: Which of them: names of columns (:mod:`tmqp.block_columns`).
+#: The names of the requested columns (:mod:`tmqp.block_columns`).
 HEADER_COLUMNS: Final = "Columns"
-#: Which queue of this name is meant.
+#: Distinguishes a queue from a later one of the same name.
 HEADER_INCARNATION: Final = "Incarnation"
-#: A reader's name, up to where it is done, and where it begins.
+#: A reader's name, the last sequence that it has processed, and where it begins.
 HEADER_CURSOR: Final = "Cursor"
 HEADER_SEQUENCE: Final = "Sequence"
 HEADER_START: Final = "Start"
-#: Unix time in milliseconds; and how many milliseconds the answer may be held.
+#: Unix time in milliseconds; and how many milliseconds the answer may be delayed.
 HEADER_TIMESTAMP: Final = "Timestamp"
 HEADER_WAIT: Final = "Wait"
 START_EARLIEST: Final = "earliest"
 START_LATEST: Final = "latest"
-#: Of an application: which commit of it this is, which part of that, and the part's which attempt.
+#: Of a transaction: the application's epoch, the part of the epoch, and the attempt at the part.
 HEADER_EPOCH: Final = "Epoch"
 HEADER_PART: Final = "Part"
 HEADER_ATTEMPT: Final = "Attempt"
-#: A transaction's number, and after how many milliseconds without a push it is given up.
+#: A transaction's number, and after how many milliseconds without a push it is aborted.
 HEADER_TRANSACTION: Final = "Transaction"
 HEADER_TIMEOUT: Final = "Timeout"
-#: On a refusal with 421: the address of the server that takes clients.
+#: On a refusal with 421: the address of the server that serves clients.
 HEADER_NODE_ADDRESS: Final = "Node-Address"
 #: On a dead letter: why it is one, the queue that it was moved from first (``channel;id``), and how
 #: often it had been sent there.
@@ -251,7 +251,7 @@ HEADER_MESSAGE_TIMEOUT: Final = "Message-Timeout"
 #: On a push, with the value ``yes``: let the acknowledgement tell how many consumers the message
 #: went to at once.  On that acknowledge: the number.
 HEADER_RECEIVERS: Final = "Receivers"
-#: On a look into a queue: where the messages are that are wanted; several with commas between.
+#: On a request to browse: the states of the wanted messages, separated by commas.
 HEADER_STATE: Final = "State"
 STATE_WAITING: Final = "waiting"
 STATE_DEFERRED: Final = "deferred"
@@ -259,12 +259,12 @@ STATE_IN_FLIGHT: Final = "in-flight"
 #: The message that an operation is about.
 HEADER_MESSAGE_ID: Final = "Message-Id"
 
-#: Of a cell: its key, in which ``%xx`` is a byte; in an answer, what it is.
+#: Of a cell: its key, in which ``%xx`` is a byte; in an answer, its kind.
 HEADER_CELL_KEY: Final = "Cell-Key"
 HEADER_CELL_KIND: Final = "Cell-Kind"
 CELL_COUNTER: Final = "counter"
 CELL_VALUE: Final = "value"
-#: A count; what a change does; and the count that a counter is made with that is not there.
+#: A number; the kind of a change; and the initial count of a counter that does not exist.
 HEADER_AMOUNT: Final = "Amount"
 HEADER_CHANGE: Final = "Change"
 HEADER_INITIAL: Final = "Initial"
@@ -275,20 +275,19 @@ CHANGE_SET_TIMEOUT: Final = "set-timeout"
 CHANGE_ADD_TIMEOUT: Final = "add-timeout"
 CHANGE_SUBTRACT_TIMEOUT: Final = "subtract-timeout"
 
-#: On a negative acknowledgement: the consumer gives the message back, to the front or the end of
+#: On a negative acknowledgement: the consumer returns the message, to the front or the end of
 #: its queue.  Servers that do not know these headers see a negative acknowledgement with this
 #: reason.
 HEADER_PUT_BACK: Final = "Put-Back"
 PUT_BACK_WORD_FRONT: Final = "front"
 PUT_BACK_WORD_END: Final = "end"
 REASON_RELEASE: Final = "release"
-#: ``0`` if giving it back does not count as putting it back (F98).
+#: ``0`` if returning a message does not count as a put-back (F98).
 HEADER_COUNTED: Final = "Counted"
 
-#: Of a subscription: how many deliveries may be unanswered at a time, and how many may be sent at
-#: all, both -1 for no bound; its own acknowledgement timeout in milliseconds, 0 for the queue's, -1
-#: for none; what happens to what it has when it ends; who comes first; ``1`` for who wants all that
-#: goes to one consumer.
+#: Of a join: how many deliveries may be unanswered at a time, and how many more may be sent, both
+#: -1 for no limit; its own acknowledgement timeout in milliseconds, 0 for the queue's, -1 for none;
+#: what happens to unanswered messages when it ends; its priority; ``1`` for an exclusive consumer.
 HEADER_WINDOW: Final = "Window"
 HEADER_CREDIT: Final = "Credit"
 HEADER_ACKNOWLEDGE_TIMEOUT: Final = "Acknowledge-Timeout"
@@ -296,14 +295,14 @@ HEADER_RETURN: Final = "Return"
 RETURN_WORD_TIMEOUT: Final = "timeout"
 HEADER_CONSUMER_PRIORITY: Final = "Consumer-Priority"
 HEADER_EXCLUSIVE: Final = "Exclusive"
-#: Of a subscription: tell this client when a delivery is its own no more (``OP_LAPSED``); there,
-#: with the words below, why.
+#: On a join: report when a delivery is no longer in flight to this client (``OP_LAPSED``); in that
+#: report, the reason, one of the words below.
 HEADER_TELL_LAPSED: Final = "Tell-Lapsed"
 HEADER_REASON: Final = "Reason"
 LAPSE_TIMED_OUT: Final = "timed-out"
 LAPSE_REMOVED: Final = "removed"
 LAPSE_ANSWERED: Final = "answered"
-#: Lifetimes of channels: with the connection that created it, with the last consumer.
+#: Lifetimes of channels: until the creating connection ends, or the last consumer leaves.
 LIFETIME_OWNER: Final = "owner"
 LIFETIME_CONSUMERS: Final = "consumers"
 
@@ -312,7 +311,7 @@ WHEN_FULL_REFUSE: Final = "refuse"
 WHEN_FULL_DROP_OLDEST: Final = "drop-oldest"
 WHEN_FULL_DEAD_LETTER: Final = "dead-letter"
 
-#: What messages with the same key have to do with each other.
+#: How messages with the same key are delivered.
 KEYS_NONE: Final = "none"
 KEYS_STICKY: Final = "sticky"
 KEYS_STRICT: Final = "strict"

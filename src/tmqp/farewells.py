@@ -1,4 +1,4 @@
-"""The last word to a peer: that it is refused, or that it broke a rule, and who is told nothing."""
+"""The last message to a peer: a refusal, or the rule that it broke; some peers get none."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _UNTOLD_RULES: Final = (
 
 
 def farewell(error: RemoteProtocolError, in_handshake: bool) -> bytes:
-    """The message that tells a peer why its connection ends; empty for one that is told nothing.
+    """Make the message that tells a peer why its connection ends; empty if the peer gets none.
 
-    :param in_handshake: a server has not accepted it: it waits for a refusal (F32, F43).
+    :param in_handshake: this side is a server that has not accepted the client, which expects a
+        refusal (F32, F43).
     """
     if error.rule in _UNTOLD_RULES:
         return b""
@@ -37,9 +38,9 @@ def farewell(error: RemoteProtocolError, in_handshake: bool) -> bytes:
 
 
 def refusal(code: int, message_id: str, address: str) -> bytes:
-    """The message that tells a client that it is not accepted (F32, F33).
+    """Make the message that refuses a client (F32, F33).
 
-    :param address: of the server that takes clients instead; empty if that is not known.
+    :param address: the address of the server that serves clients instead; empty if unknown.
     """
     return Frame.build(
         TYPE_SERVER,
@@ -51,5 +52,5 @@ def refusal(code: int, message_id: str, address: str) -> bytes:
 
 
 def refused(frame: Frame) -> HandshakeRefused:
-    """What a refusal says to the client that gets it."""
+    """Make the event of a received refusal."""
     return HandshakeRefused(frame.content_type, frame.header(HEADER_NODE_ADDRESS) or "")

@@ -62,7 +62,7 @@ _REPR_NAME_CHARACTERS: Final = 64
 #: One-byte strings by value.  ``bytes((a, b, ...))`` boxes each number and unpacks it again: a
 #: whole build takes a third more instructions with it.
 _ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
-#: Told apart by identity, so that a frame without headers pays nothing for them.
+#: Compared by identity, so that a frame without headers needs no time for them.
 _NO_HEADERS: Final[tuple[tuple[str, str], ...]] = ()
 _TYPE_NAMES: Final = {int(member): member.name for member in MessageType}
 
@@ -130,7 +130,7 @@ class Frame:
     def __init__(self, raw: bytes, message_id: str, source: str, target: str, body: i64) -> None:
         """For the decoder and :meth:`build` only: wrap bytes that have been checked.
 
-        :param raw: the whole frame; the three names are what is in it.
+        :param raw: the whole frame, which contains the three names.
         :param body: offset of the payload.
         """
         self.raw: bytes = raw
@@ -447,13 +447,14 @@ def _short(text: str) -> str:
 
 
 def _names_at(raw: bytes) -> i64:
-    """Where the message id begins: behind the head and the length that may follow it (F4)."""
+    """Return where the message id begins: after the head, and the length that may follow it
+    (F4)."""
     tier: i64 = raw[7]
     return HEAD_BYTES if tier < TIER_U16 else HEAD_BYTES + (1 << (tier - LARGEST_SHORT))
 
 
 def _tier_bytes(size: int) -> int:
-    """How many bytes follow the head to hold this payload length (F4)."""
+    """Return how many bytes after the head have this payload length (F4)."""
     if size < TIER_U16:
         return 0
     if size <= MAX_U16:
@@ -462,9 +463,9 @@ def _tier_bytes(size: int) -> int:
 
 
 def without_payload(raw: bytes, size: int) -> bytes:
-    """A whole frame that has no payload, as the beginning of one with so many bytes of it.
+    """Turn a frame without payload into the beginning of one with a payload of this size.
 
-    For a payload that is in pieces, which follow.
+    The caller sends the payload after it, in pieces.
     """
     if size < TIER_U16:
         return b"%b%b%b" % (raw[:7], _ONE_BYTE[size], raw[8:])

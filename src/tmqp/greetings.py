@@ -1,6 +1,6 @@
-"""The naming of strangers: what else a peer that does not speak TMQP may have meant to reach.
+"""Names the protocol of a peer that does not speak TMQP, by its first bytes.
 
-An operator who reads "the peer sent an HTTP request" finds the wrong port at once.
+If an operator reads "the peer sent an HTTP request", the wrong port is obvious.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KNOWN = (
     (b"TMQ", "another version of TMQP"),
 )
 _SHOWN_BYTES = 16
-#: After so many bytes a greeting is known; of each chunk before, so many are kept.
+#: The number of bytes that identify a greeting, and the most bytes kept of each earlier chunk.
 _ENOUGH_BYTES = 8
 _CHUNK_BYTES = 32
 
@@ -33,7 +33,7 @@ _CHUNK_BYTES = 32
 def name_greeting(data: bytes) -> str:
     """Say in a few words what the first bytes of a connection look like.
 
-    :param data: what has come so far, at least one byte.
+    :param data: the received bytes, at least one.
     """
     for method in _HTTP_METHODS:
         if data.startswith(method):
@@ -49,7 +49,7 @@ def name_greeting(data: bytes) -> str:
 
 
 class FirstBytes:
-    """What a peer has said first, kept to name it when it speaks another protocol.
+    """The first bytes of a peer, kept to name its protocol if it is not TMQP.
 
     Attribute to read: ``data``.
     """
@@ -60,10 +60,10 @@ class FirstBytes:
         self.data = b""
 
     def take(self, data: bytes) -> None:
-        """Something has come."""
+        """Add received bytes."""
         if len(self.data) < _ENOUGH_BYTES:
             self.data += data[:_CHUNK_BYTES]
 
     def sent(self) -> str:
-        """What the peer sent, as a sentence."""
+        """Say in a sentence what the peer sent."""
         return f"the peer sent {name_greeting(self.data)}"

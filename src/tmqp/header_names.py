@@ -1,4 +1,4 @@
-"""Names of headers, looked for in header blocks as they are on the wire."""
+"""Searches header blocks in their wire form for names of headers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _COLON: Final = 58
 _CR: Final = 13
 _LF: Final = 10
 _LONGEST: Final = 62
-#: The first byte that is no ASCII character.
+#: The first byte value that is not ASCII.
 _NOT_ASCII: Final = 128
-#: How many marks there are; a power of 2.
+#: The number of marks; a power of 2.
 _MARKS: Final = 256
-#: In ASCII, what tells a lower case letter from its capital.
+#: The bit that distinguishes lower from upper case in ASCII.
 _LOWER: Final = 32
 
 
 @final
 class HeaderNames:
-    """Some names of headers.
+    """A set of header names to search for.
 
     :param names: in any case; each is ASCII, has no colon, and 1 to 62 characters.
     """
@@ -38,13 +38,13 @@ class HeaderNames:
             if not 0 < len(name) <= _LONGEST:
                 raise ValueError(f"a name has {len(name)} characters, 1 to {_LONGEST} are possible")
             marks[_mark(name[0], name[-1], len(name))] = 1
-        #: Not 0 at the marks that names have: few others have one of these.
+        #: Not 0 at the marks of the names; few other names have the same marks.
         self._marks = bytes(marks)
 
     def may_occur(self, data: bytes, start: i64, stop: i64) -> bool:
-        """Whether the block between two places has a header of one of the names, in any case.
+        """Whether a block in ``data`` has a header with one of the names, in any case.
 
-        The name is what stands before the first colon of a line, as in ``parse_headers``.
+        The name ends at the first colon of a line, as in ``parse_headers``.
         """
         if _INTERPRETED:
             names = self._names
@@ -56,17 +56,18 @@ class HeaderNames:
         return self._look(data, start, stop) < 0
 
     def are_absent(self, data: bytes, start: i64, stop: i64) -> bool:
-        """Whether the block between two places has no header of one of the names, and nothing but
-        ASCII characters."""
+        """Whether a block in ``data`` has no header with one of the names, and only ASCII
+        characters."""
         if _INTERPRETED:
             return data[start:stop].isascii() and not self.may_occur(data, start, stop)
         seen = self._look(data, start, stop)
         return 0 <= seen < _NOT_ASCII
 
     def _look(self, data: bytes, start: i64, stop: i64) -> i64:
-        """All bytes of the block joined by "or", or -1 if it has a header of one of the names.
+        """Return all bytes of the block combined by "or"; -1 if it has a header with one of the
+        names.
 
-        Compiled, one look at each byte is quicker than to make objects.
+        In compiled code, examining each byte is faster than making objects.
         """
         seen: i64 = 0
         begin = start
@@ -90,7 +91,7 @@ class HeaderNames:
         return seen
 
     def _is_one(self, data: bytes, start: i64, stop: i64) -> bool:
-        """Whether one of the names stands between two places."""
+        """Whether a part of ``data`` is one of the names."""
         length = stop - start
         if length == 0 or length > _LONGEST:
             return False
@@ -99,5 +100,6 @@ class HeaderNames:
 
 
 def _mark(first: i64, last: i64, length: i64) -> i64:
-    """A number below ``_MARKS`` for a name with these letters, in any case, at its ends."""
+    """Return a number below ``_MARKS`` for a name with these first and last letters, in any case,
+    and this length."""
     return ((first | _LOWER) + 5 * (last | _LOWER) + 11 * length) & (_MARKS - 1)

@@ -207,8 +207,8 @@ def _identity(what: str, value: str) -> str:
 
 
 def _identity_fault(what: str, value: str) -> str:
-    """Ids, names and types are in frames and in logs: at most 255 bytes, nothing that a terminal
-    obeys (``names``).  Say what is wrong, or nothing."""
+    """Return what is wrong with an id, name or type; empty if it is valid.  They are in frames and
+    in logs, so they have at most 255 bytes and no control characters (``names``)."""
     if len(value.encode("utf-8")) > MAX_NAME_BYTES:
         return f"the {what} is over {MAX_NAME_BYTES} bytes"
     fault = fault_of_name(value)
@@ -216,7 +216,8 @@ def _identity_fault(what: str, value: str) -> str:
 
 
 def _decoded(payload: bytes) -> str | None:
-    """The text; None if it is not one.  An error that is raised later must not refer to it."""
+    """Return the text; None if it is not UTF-8.  A separate function, so that a later error does
+    not refer to the decoding error."""
     try:
         return payload.decode("utf-8")
     except UnicodeDecodeError:
@@ -224,7 +225,7 @@ def _decoded(payload: bytes) -> str | None:
 
 
 def _check(limits: Limits, count: int, size: int) -> None:
-    """Refuse more further properties than there may be."""
+    """Refuse further properties beyond the limits."""
     most = ""
     if count > limits.max_hello_properties:
         most = f"{limits.max_hello_properties} further properties"

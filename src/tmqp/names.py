@@ -1,4 +1,4 @@
-"""Which characters no name may have, because they change how a terminal or a log shows it.
+"""The characters that no name may contain, because they affect how a terminal or a log shows it.
 
 Names of channels, routers, bindings, readers, applications and nodes, and the ids, names and types
 of clients are all checked here.  Refused are control characters (C0, DEL and C1: a terminal obeys
@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["EXACT_MARK", "fault_of_name"]
 
-#: Before a channel's name: upper and lower case differ.  No name has it.
+#: Before a channel's name: its upper and lower case differ.  No name contains this character.
 EXACT_MARK: Final = "\x01"
 
 _CONTROL: Final = "a control character"
@@ -23,9 +23,9 @@ _SEPARATORS: Final = "\u2028\u2029"
 
 
 def fault_of_name(name: str) -> str:
-    """Say which character a name may not have, as in ``a control character (U+0085)``.
+    """Name the first invalid character of a name, as in ``a control character (U+0085)``.
 
-    Return nothing when there is none.
+    Return an empty string if there is none.
     """
     if name.isascii() and name.isprintable():
         return ""

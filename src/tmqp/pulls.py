@@ -1,10 +1,10 @@
 """The pull requests of a client: which are pending, and which messages belong to them.
 
 A pull's messages come as ordinary queue messages, distinguished by headers that the server appends
-behind the producer's own (F107).  So the *last* header of a name counts, and only ids of requests
-that are pending on this connection count at all.  A producer that writes ``Request-Id`` into its
-message cannot imitate a pull: what comes from another queue than the request names is no result of
-it, and a response that bears a source is another client's (F44).
+to the producer's own (F107).  So the *last* header of a name counts, and only ids of requests that
+are pending on this connection count at all.  A producer that writes ``Request-Id`` into its message
+cannot imitate a pull: a message from another queue than that of the request is not a result of it,
+and a response with a source is another client's (F44).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_DIGITS: Final = 10
 class PendingPulls:
     """The pull requests that wait for messages.
 
-    :param most: how many there may be (``Limits.max_pending_pulls``).
+    :param most: the largest number of them (``Limits.max_pending_pulls``).
     """
 
     __slots__ = ("_most", "_places", "_received")
@@ -37,17 +37,17 @@ class PendingPulls:
     def __init__(self, most: int) -> None:
         self._most: int = most
         self._received: dict[str, int] = {}
-        #: The queue that each of them names: the channel in small letters (F46), and the id.
+        #: The queue of each request: the channel in lower case (F46), and the id.
         self._places: dict[str, tuple[str, int]] = {}
 
     def any(self) -> bool:
-        """Whether there are some: without, no message needs a look."""
+        """Whether any are pending; otherwise no message needs to be examined."""
         return len(self._received) > 0
 
     def add(self, request: Frame) -> None:
         """Remember a request that is being sent.
 
-        :raises LocalProtocolError: without an id, with one that is pending, and past the limit.
+        :raises LocalProtocolError: if it has no id or a pending one, or there are too many.
         """
         request_id = request.message_id
         if not request_id:
@@ -62,7 +62,7 @@ class PendingPulls:
         self._places[request_id] = (request.target.lower(), request.content_type)
 
     def forget(self, request_id: str) -> None:
-        """Its results are to be taken for ordinary messages."""
+        """Forget a request, so that its results are treated as ordinary messages."""
         self._received.pop(request_id, None)
         self._places.pop(request_id, None)
 
@@ -72,7 +72,7 @@ class PendingPulls:
         self._places = {}
 
     def message(self, frame: Frame) -> Event | None:
-        """The event of a queue message that belongs to a pending pull; None for any other."""
+        """Make the event of a queue message that belongs to a pending pull; None for others."""
         request_id = frame.last_header(_REQUEST_ID)
         if request_id is None:
             return None
@@ -92,7 +92,7 @@ class PendingPulls:
         return PullMessageReceived(frame, request_id, _number(index), _number(count))
 
     def response(self, frame: Frame) -> Event | None:
-        """The event of a Response that ends a pending pull (F106, F112); None for any other."""
+        """Make the event of a Response that ends a pending pull (F106, F112); None for others."""
         request_id = frame.message_id
         received = self._received.get(request_id, -1)
         if received < 0 or frame.source:
@@ -102,7 +102,7 @@ class PendingPulls:
 
 
 def _number(text: str | None) -> int:
-    """A header's number as the server wrote it; 0 for anything else."""
+    """Read a number from a header of the server; 0 if it is missing or invalid."""
     if text is None or not text.isascii() or not text.isdigit() or len(text) > _MAX_DIGITS:
         return 0
     return int(text)

@@ -1,12 +1,12 @@
-"""References to blocks: what a server sends to a reader that opens the server's database itself.
+"""References to blocks, which a server sends to a reader that opens the server's database itself.
 
 Theory of operation.  A server keeps blocks (:mod:`tmqp.blocks`) in the table ``bodies`` of a SQLite
-database; a block is never changed there, only deleted.  A reader on the same machine, of the same
-user, may therefore have blocks *named* to it instead of sent, and fetch each of them from the
-database.  The server stays the authority: which messages there are, who may read them, what is
-still in its log of recent writes.  A block that is gone when it is fetched is asked for again.
+database; a block is never changed there, only deleted.  So a server can send *references* to a
+reader on the same machine and of the same user, which fetches the blocks from the database.  The
+server still decides which messages exist, who may read them, and which are still in its log of
+recent writes.  If a block no longer exists when it is fetched, the reader requests it again.
 
-A reference is as long as the head of a block, and like it where both say the same::
+A reference has the size of a block's head, and common fields have the same positions::
 
     0  4  magic "TMQR"
     4  u16  version, 1
@@ -21,7 +21,7 @@ A reference is as long as the head of a block, and like it where both say the sa
     56 u32  mark of the database (:func:`database_mark`)
     60 u32  CRC-32 of what precedes
 
-What a reader must know of the database stands here too, and nowhere else.
+This module also defines everything that a reader must know about the database.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ __all__ = [
 DATABASE_NAME: Final = "messages.sqlite3"
 #: "TMQP", so that `file` and others can tell what it is.
 APPLICATION_ID: Final = 0x544D5150
-#: Raised whenever an older program could misread what a newer one writes.  Format 1 has no tally,
-#: no generations and no witness; it is upgraded with the first write.
+#: Incremented whenever an older program could misread what a newer one writes.  Format 1 has no
+#: tally, no generations and no witness; it is upgraded with the first write.
 FORMAT_VERSION: Final = 2
 OLDEST_VERSION: Final = 1
 
@@ -61,7 +61,8 @@ _CRC: Final = struct.Struct("<I")
 
 
 class BlockReference:
-    """Where a block is: ``number`` is its row in the database with ``mark``, the rest its head."""
+    """The location of a block: ``number`` is its row in the database with this ``mark``; the other
+    fields are from its head."""
 
     __slots__ = ("body_size", "count", "first", "key", "last", "mark", "number")
 
@@ -83,20 +84,20 @@ class BlockReference:
 def encode_reference(
     number: int, mark: int, key: int, first: int, last: int, count: int, body_size: int
 ) -> bytes:
-    """A reference as it is sent; the arguments are those of :class:`BlockReference`."""
+    """Encode a reference; the arguments are those of :class:`BlockReference`."""
     data = _REFERENCE.pack(_MAGIC, _VERSION, 0, count, 0, key, first, last, body_size, number, mark)
     return data + _CRC.pack(crc32(data))
 
 
 def is_reference(data: bytes | memoryview, start: int) -> bool:
-    """Whether a reference begins there, and not a block."""
+    """Whether a reference begins at ``start``, and not a block."""
     return bytes(data[start : start + 4]) == _MAGIC
 
 
 def read_reference(data: bytes | memoryview, start: int) -> BlockReference:
-    """Read the reference that begins there.
+    """Read the reference that begins at ``start``.
 
-    :raises BlockError: when it is not one, or not what was written.
+    :raises BlockError: if it is invalid or damaged.
     """
     part = bytes(data[start : start + REFERENCE_SIZE])
     if len(part) < REFERENCE_SIZE:
@@ -110,9 +111,10 @@ def read_reference(data: bytes | memoryview, start: int) -> BlockReference:
 
 
 def database_mark(store_id: str, device: int, inode: int) -> int:
-    """What tells one database file from all others that a reader could take for it.
+    """Return the mark that distinguishes a database file from others that a reader could mistake
+    for it.
 
-    A copy of a store, such as a backup, has the store's id and is another file.
+    A copy of a store, such as a backup, has the same store id, but is another file.
 
     :param store_id: the value of that name in the table ``meta``.
     :param device: ``st_dev`` of the file, with ``inode`` its ``st_ino``.

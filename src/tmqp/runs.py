@@ -3,8 +3,8 @@
 A producer that pushes into one queue sends the same type, flags, time to live, source, target and
 queue again and again; so does the consumer that acknowledges its messages.  A program that forwards
 such messages without keeping them needs no object for each.  A run keeps the first message as a
-frame, and of every message the bytes after the first two: a forwarder rewrites only these two (F2,
-F11).  They are the same for all messages, so one join writes a whole run.
+frame, and of every message the bytes after the first two, because a forwarder rewrites only these
+two (F2, F11).  They are the same for all messages, so one join writes a whole run.
 
 A run may be *mixed*: its messages are for several queues of one target or have both priorities, or
 its acknowledgements are for several queues.  The queue's number is after the first two bytes, so it
@@ -37,9 +37,9 @@ from tmqp.frames import Frame
 
 __all__ = ["FrameRun", "cut_evenly", "is_about_queue", "of_other_priority"]
 
-#: What is left of the head when the bytes that a forwarder rewrites are missing.
+#: The size of the head without the bytes that a forwarder rewrites.
 _TAIL_HEAD_BYTES: Final = 6
-#: Those.
+#: The number of these bytes.
 _REWRITTEN_BYTES: Final = 2
 #: One-byte strings by value.
 _ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
@@ -93,10 +93,12 @@ class FrameRun:
     ) -> None:
         """For the decoder only.
 
-        :param tails: of frames of several lengths the bytes of each behind the first two, an empty
-            piece before them; or nothing.
-        :param starts: of others of several lengths where each begins, counted from the first.
-        :param data: the bytes in which they stand from ``offset`` on, if there are no ``tails``.
+        :param tails: for small frames of several lengths, an empty piece, and then the bytes of
+            each frame after its first two; otherwise empty.
+        :param starts: for large frames of several lengths, the offset of each from the first;
+            otherwise empty.
+        :param data: the bytes that contain the frames from ``offset`` on, if there are no
+            ``tails``.
         """
         self.queues = queues
         self.odd = odd
@@ -109,7 +111,7 @@ class FrameRun:
         self._starts = starts
         self._data = data
         self._offset: i64 = offset
-        #: That of each frame; 0 where they differ.
+        #: The length of each frame; 0 if they differ.
         self._length: i64 = 0 if tails or starts else largest
 
     @property
@@ -128,7 +130,7 @@ class FrameRun:
     def _forwarded_head(
         self, first_acquirer: bool, pending_acknowledge: bool, ttl: int
     ) -> tuple[int, int]:
-        """The first two bytes of the first frame, when it is forwarded so."""
+        """The first two bytes of the first frame with these flags and time to live."""
         b0 = self.first.raw[0] & MARKED_TYPE_BITS
         if first_acquirer:
             b0 |= FIRST_ACQUIRER
@@ -139,7 +141,7 @@ class FrameRun:
         return b0, b1
 
     def _joined(self, b0: int, b1: int) -> bytes:
-        """All frames, with these first two bytes of the first."""
+        """All frames, if the first one begins with these two bytes."""
         if self._length > 0:
             return self._rewritten(0, self.count, b0, b1)
         if self._starts:
@@ -150,8 +152,9 @@ class FrameRun:
         return _with_odd(self._tails, self.odd, b0, b1)
 
     def _rewritten(self, start: i64, stop: i64, b0: int, b1: int) -> bytes:
-        """Frames of one length between two places, with these first two bytes of those that are
-        not odd: two assignments write all of them."""
+        """The frames with the indexes ``start`` to before ``stop``, all of one length, beginning
+        with these two bytes, except for the odd ones; two assignments write the bytes of all
+        frames."""
         length = self._length
         begin = self._offset + start * length
         out = bytearray(self._data[begin : self._offset + stop * length])
@@ -165,7 +168,8 @@ class FrameRun:
         return bytes(out)
 
     def _rewritten_singly(self, b0: int, b1: int) -> bytes:
-        """The same of all frames, which have several lengths."""
+        """All frames, of several lengths, beginning with these two bytes, except for the odd
+        ones."""
         offset = self._offset
         out = bytearray(self._data[offset : offset + self.size])
         starts = self._starts
@@ -177,7 +181,7 @@ class FrameRun:
         return bytes(out)
 
     def _pieces(self) -> list[bytes]:
-        """The bytes of each frame behind the first two, an empty piece before them."""
+        """An empty piece, and then the bytes of each frame after its first two."""
         tails = self._tails
         if tails:
             return tails
@@ -205,7 +209,8 @@ class FrameRun:
         return self._some(start, step, stop, b0, b1)
 
     def _some(self, start: int, step: int, stop: int, b0: int, b1: int) -> bytes:
-        """The frames with these indexes, with these first two bytes of those that are not odd."""
+        """The frames with these indexes, beginning with these two bytes, except for the odd
+        ones."""
         if step == 1 and self._length > 0:
             return self._rewritten(start, stop, b0, b1)
         pieces = self._pieces()
@@ -221,8 +226,8 @@ class FrameRun:
         return bytes((b0, b1)).join(tails)
 
     def passed_on(self, start: int, stop: int) -> bytes:
-        """The bytes of the frames from the place ``start`` to before ``stop`` as they came, one hop
-        older."""
+        """Return the bytes of the frames with the indexes ``start`` to before ``stop`` as they
+        arrived, with one hop less."""
         raw = self.first.raw
         b0, b1 = raw[0], raw[1] - 1  # a hop is left
         if stop - start == self.count:
@@ -249,7 +254,7 @@ class FrameRun:
         if (
             length > 0
             and not has_header
-            # The lengths of id and payload, and how the latter is written, are the same in all.
+            # The lengths of id and payload, and the form of the latter, are the same in all.
             and self._have_all(2, first[2])
             and self._have_all(7, first[7])
         ):
@@ -268,7 +273,7 @@ class FrameRun:
         return sizes, offsets
 
     def _have_all(self, place: i64, byte: int) -> bool:
-        """Whether all frames, which have one length, have this byte at a place."""
+        """Whether all frames, which have one length, have this byte at an offset."""
         begin, step = self._offset + place, self._length
         return self._data[begin : self._offset + self.size : step].count(byte) == self.count
 
@@ -305,7 +310,7 @@ class FrameRun:
         return frames
 
     def _raws(self, place: i64) -> list[bytes]:
-        """The bytes of the frames from a place on."""
+        """The bytes of each frame from this index on."""
         raws: list[bytes] = []
         data = self._data
         offset = self._offset
@@ -358,21 +363,21 @@ class FrameRun:
 
 
 def is_about_queue(b0: i64) -> bool:
-    """Whether the content type of a frame with this first byte is the number of a queue; otherwise
-    it is for the receiving client alone."""
+    """Whether the content type of a frame with this first byte is a queue id; otherwise only the
+    receiving client uses it."""
     return b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE or b0 & MARKED_TYPE_BITS == TYPE_ACKNOWLEDGE
 
 
 def of_other_priority(b0: i64) -> i64:
-    """The first byte of the same frame with the other priority."""
+    """Return the first byte of the same frame with the other priority."""
     if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
         return b0 ^ HIGH_PRIORITY
-    return b0  # in an acknowledge the bit says that it is for a client
+    return b0  # in an acknowledgement, the bit means that it is for a client
 
 
 def _payload_at(data: bytes, head: i64, names: i64, has_header: bool) -> i64:
-    """Where in the frame that begins at a place its payload does; *names* is the length of source
-    and target."""
+    """The offset of the payload in the frame that begins at ``head``; *names* is the length of
+    source and target."""
     at = head + HEAD_BYTES
     if data[head + 7] >= TIER_U16:
         at += 2
@@ -384,7 +389,7 @@ def _payload_at(data: bytes, head: i64, names: i64, has_header: bool) -> i64:
 
 
 def _id_at(data: bytes, head: i64) -> str:
-    """The id of the frame that begins at a place."""
+    """The message id of the frame that begins at ``head``."""
     start = head + HEAD_BYTES
     if data[head + 7] >= TIER_U16:
         start += 2
@@ -392,14 +397,14 @@ def _id_at(data: bytes, head: i64) -> str:
 
 
 def cut_evenly(data: bytes, at: i64, length: i64, stop: i64, tails: list[bytes]) -> None:
-    """Put an empty piece into ``tails``, and of each frame of this length between two places the
-    bytes behind the first two."""
+    """Add an empty piece to ``tails``, and then, for each frame of this length from ``at`` to
+    ``stop``, the bytes after its first two."""
     tails.append(b"")
     tails += [data[begin + 2 : begin + length] for begin in range(at, stop, length)]
 
 
 def _with_odd(tails: list[bytes], odd: list[int], b0: int, b1: int) -> bytes:
-    """Frames with these first two bytes, and the other priority at the odd places."""
+    """Join frames with these first two bytes; those at the odd indexes get the other priority."""
     other = bytes((b0 ^ HIGH_PRIORITY, b1))
     pieces = [bytes((b0, b1))] * (2 * len(tails) - 2)
     pieces[1::2] = tails[1:]

@@ -145,7 +145,7 @@ _Row = dict[Input, tuple[Action, State]]
 
 
 def _always() -> _Row:
-    """What holds in every state of a living connection."""
+    """The row entries of every state of an open connection."""
     return {
         Input.END: (Action.END_STREAM, State.CLOSED),
         Input.CLOSE: (Action.CLOSE, State.CLOSED),
@@ -157,7 +157,7 @@ def _handshake() -> _Row:
 
 
 def _flowing(state: State) -> _Row:
-    """What holds wherever messages flow, for both roles; ``state`` is kept."""
+    """The row entries of all states in which messages flow, for both roles; ``state`` is kept."""
     return {
         **_always(),
         Input.TERMINATE: (Action.RECEIVE_TERMINATE, State.CLOSED),
@@ -177,7 +177,7 @@ def _flowing(state: State) -> _Row:
 
 
 def _closed() -> _Row:
-    """Nothing can hurt a closed connection; the program may close it again."""
+    """The row of a closed connection: it ignores everything, and may be closed again."""
     row: _Row = {item: (Action.IGNORE, State.CLOSED) for item in Input if item not in _FROM_PROGRAM}
     row[Input.CLOSE] = (Action.IGNORE, State.CLOSED)
     return row
@@ -232,7 +232,7 @@ _CLIENT: dict[State, _Row] = {
     State.CLOSED: _closed(),
 }
 
-#: Role -> state -> input -> (action, next state); what is absent is VIOLATE or MISUSE.
+#: Role -> state -> input -> (action, next state); a missing input is VIOLATE or MISUSE.
 TABLE: Final[dict[Role, dict[State, _Row]]] = {Role.SERVER: _SERVER, Role.CLIENT: _CLIENT}
 
 
@@ -254,7 +254,7 @@ def _flatten(rows: dict[State, _Row]) -> list[int]:
 SERVER_CELLS: Final = _flatten(_SERVER)
 CLIENT_CELLS: Final = _flatten(_CLIENT)
 
-#: The input a message of each of the 64 types is.
+#: The input of a message of each of the 64 types.
 INPUT_OF_TYPE: Final = [
     int(Input[MessageType(number).name])
     if number in MessageType._value2member_map_

@@ -1,4 +1,4 @@
-"""What a result code means for what was asked, in words for people."""
+"""What a result code means for a given request, in words for people."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ _CAUSES: Final[tuple[tuple[int, str, str], ...]] = (
 
 
 def cause(asked: str, code: int) -> str:
-    """Why a server answers so, as far as the code tells; empty when it tells nothing more.
+    """Return the likely reason for a result code; empty if the code alone does not tell it.
 
-    :param asked: in words what was asked, such as ``remove channel 'orders'``.
+    :param asked: the request in words, such as ``remove channel 'orders'``.
     :param code: the result code (F18).
     """
     for known, beginning, words in _CAUSES:

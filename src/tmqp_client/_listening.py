@@ -1,4 +1,4 @@
-"""Listening: one topic's inbox, from the first message asked for to the end."""
+"""Listening to one topic, from the first request for a message to the end."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ __all__ = ["Listening"]
 
 
 class Listening:
-    """The part that direct messages and events have in common.
+    """Base class of the iterators over direct messages, custom messages and events.
 
     :param topic: whose inbox is opened.
-    :param request: what is asked of the server when it opens, and undone when it closes.
+    :param request: the subscription that is sent when it opens and undone when it closes; None if
+        there is none.
     """
 
     def __init__(self, port: Port, topic: Topic, request: SubscriptionRequest | None) -> None:
@@ -55,7 +56,7 @@ class Listening:
         """
         if not self._shut() or self._request is None:
             return
-        # Refused or cut off: what it was about is gone, and the subscription with it.
+        # If the server refuses, or the connection is lost, the subscription no longer exists.
         with suppress(OperationFailed, ConnectionLost, ClientClosed):
             await self._port.session.retract(self._request.opposite())
 
@@ -78,13 +79,13 @@ class Listening:
                 self._shut()
                 raise
             except BaseException:
-                # Whether the server has subscribed us is not known.
+                # It is unknown whether the server has subscribed this client.
                 if self._shut():
                     session.tell(self._request.opposite())
                 raise
 
     def _shut(self, error: BaseException | None = None) -> bool:
-        """Stop listening; return whether the server is to be told."""
+        """Stop listening; return whether the subscription has to be undone."""
         if self._closed:
             return False
         self._closed = True
@@ -98,9 +99,9 @@ class Listening:
         return port.session.lost is None
 
     async def _next(self) -> MessageReceived | None:
-        """The next message; None once this side has closed.
+        """Return the next message; None once this side has closed.
 
-        :raises ConnectionLost: when the connection has ended.
+        :raises ConnectionLost: if the connection has ended for good.
         """
         if self._reader is None:
             await self._open()

@@ -20,15 +20,15 @@ class OpenIterator(Protocol):
     """An iterator that takes messages until it is closed."""
 
     def _shut(self, error: BaseException | None) -> bool:
-        """Stop; ``error`` is what ended the client's block, if anything did."""
+        """Stop; ``error`` is the exception that ended the client's block, if any."""
 
 
 class Port:
-    """What operations and iterators use of their client.
+    """The part of the client that operations and iterators use.
 
     Attributes: ``machine``; ``joined``, the channels that the program joined by itself (closing a
     consumer does not leave them); ``iterators``, those that are open; ``opened``, whether the first
-    connection was made; ``converter``, None for the usual one.
+    connection was made; ``converter``, None for the default.
     """
 
     __slots__ = ("_session", "converter", "iterators", "joined", "machine", "opened")
@@ -47,20 +47,22 @@ class Port:
     def session(self) -> Session:
         """The session.
 
-        :raises ClientClosed: before the client has connected for the first time.
+        :raises ClientClosed: if the client has not connected yet.
         """
         if not self.opened:
             raise ClientClosed("the client is not connected: use it in 'async with'")
         return self._session
 
     def shut(self, error: BaseException | None) -> None:
-        """Close every iterator; ``error`` is what ended the client's block, if anything did."""
+        """Close every iterator; ``error`` is the exception that ended the client's block, if
+        any."""
         for iterator in list(self.iterators):
             iterator._shut(error)
 
 
 class Operations:
-    """Operations of one subject; each class works alone, and :class:`tmqp_client.Client` is all."""
+    """Base class of the operations of one subject; :class:`tmqp_client.Client` inherits from all of
+    them."""
 
     def __init__(self, port: Port) -> None:
         self._port = port

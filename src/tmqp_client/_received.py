@@ -1,4 +1,4 @@
-"""What every received message offers, whoever sent it: its payload and its headers."""
+"""The base class of received messages: payload and headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HasPayload(Protocol):
 
 
 class ReceivedMessage:
-    """A message and the session it came on; ``frame`` is the message as it came."""
+    """A message and the session that received it; ``frame`` is the message as it came."""
 
     __slots__ = ("_session", "frame")
 
@@ -38,15 +38,16 @@ class ReceivedMessage:
     def text(self) -> str:
         """The payload as UTF-8 text.
 
-        :raises UnicodeDecodeError: when it is not.
+        :raises UnicodeDecodeError: if it is not valid.
         """
         return self.frame.payload.decode("utf-8")
 
     @property
     def parts(self) -> list[bytes]:
-        """The parts of the payload (:class:`Multipart`); one if its sender named none.
+        """The parts of the payload (:class:`Multipart`); a single one if there is no
+        ``Content-Parts``.
 
-        :raises MalformedParts: when what the sender named does not fit the payload.
+        :raises MalformedParts: if the header ``Content-Parts`` does not fit the payload.
         """
         return parts_of(self.frame)
 

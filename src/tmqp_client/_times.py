@@ -1,4 +1,4 @@
-"""What a caller says of a message to push, as headers: its key, its priority, and when."""
+"""Adds the headers of a push that its arguments require: key, priority, times."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tmqp_client._core.arguments import Headers, to_pairs
 
 __all__ = ["USUAL_PRIORITY", "with_key", "with_priority", "with_times", "with_wait"]
 
-#: What is above it has high priority.
+#: Greater priorities are high.
 USUAL_PRIORITY: Final = 4
 _HIGHEST_PRIORITY: Final = 9
 
 
 def with_key(headers: Headers, key: str | None) -> Headers:
-    """The headers of a push, and the key of its message.
+    """Return the headers with the key of the message added.
 
-    :raises LocalProtocolError: for an empty key, which is none.
+    :raises LocalProtocolError: if the key is empty.
     """
     if key is None:
         return headers
@@ -36,9 +36,9 @@ def with_key(headers: Headers, key: str | None) -> Headers:
 
 
 def with_priority(headers: Headers, priority: int | None) -> Headers:
-    """The headers of a push, and the priority of its message.
+    """Return the headers with the priority of the message added.
 
-    :raises LocalProtocolError: for one that is none.
+    :raises LocalProtocolError: if it is not 0..9.
     """
     if priority is None:
         return headers
@@ -53,9 +53,10 @@ def with_times(
     deliver_at: datetime | None,
     expires_s: float | None,
 ) -> Headers:
-    """The headers of a push, and those that say when it may be delivered.
+    """Return the headers with those added that say when the message may be delivered.
 
-    :raises LocalProtocolError: for a time that makes no sense.
+    :raises LocalProtocolError: if a time is out of range or has no time zone, or both delay_s and
+        deliver_at are given.
     """
     if delay_s is None and deliver_at is None and expires_s is None:
         return headers
@@ -77,9 +78,9 @@ def with_times(
 
 
 def with_wait(headers: Headers, room_s: float | None) -> Headers:
-    """The headers of a push, and how long it waits for room.
+    """Return the headers with the time added that the push waits for room.
 
-    :raises LocalProtocolError: for a time that makes no sense.
+    :raises LocalProtocolError: if the time is negative or too large.
     """
     if room_s is None:
         return headers

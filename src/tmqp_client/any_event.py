@@ -1,4 +1,4 @@
-"""What an event may be, for programs that tell events apart; nothing of ours needs it at once."""
+"""The union of all event models, in a separate module because only type annotations need it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tmqp.models import (
 
 __all__ = ["AnyEvent"]
 
-#: What an event may be; :data:`tmqp.models.EVENT_MODELS` tells which one is which.
+#: Any event; :data:`tmqp.models.EVENT_MODELS` has the model of each name.
 AnyEvent: TypeAlias = (
     ClientEvent | ChannelEvent | SubscriptionEvent | QueueEvent | MessageEvent | NodeInformation
 )

@@ -27,8 +27,8 @@ class Batch:
     """Pushes and acknowledgements that take effect together; made by :meth:`Client.batch`.
 
     The batch is sent when the block ends; if an exception ends the block, nothing is sent.  If
-    leaving the block succeeds, the whole batch has taken effect, and what is about durable queues
-    is on disk.  If it raises, nothing has changed; but after :class:`ConnectionLost` or
+    leaving the block succeeds, the whole batch has taken effect, and its changes of durable queues
+    are on disk.  If it raises, nothing has changed; but after :class:`ConnectionLost` or
     :class:`OperationTimeout` the result is unknown, because only the answer may have been lost.
     """
 

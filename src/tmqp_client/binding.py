@@ -79,7 +79,7 @@ def _name(kind: object) -> str:
 
 
 def _words(error: BaseException) -> str:
-    """The first reason of a tree of them, in one line."""
+    """The first reason of a group of exceptions, on one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = str(error) or type(error).__name__

@@ -292,10 +292,10 @@ class Client(
             self._supervisor.close()
 
     async def _leave(self, tasks: anyio.abc.TaskGroup, error: BaseException | None) -> bool:
-        """End the tasks; return whether ``error`` was theirs to swallow.
+        """End the tasks; return whether the task group swallows ``error``.
 
         Only a cancellation is shown to the task group: it would wrap any other error in a group,
-        and whoever wrote ``except OperationFailed`` around the block would not catch it.
+        which ``except OperationFailed`` around the block would not catch.
         """
         tasks.cancel_scope.cancel()
         self._supervisor.close()

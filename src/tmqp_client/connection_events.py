@@ -23,7 +23,7 @@ __all__ = [
     "Watchers",
 ]
 
-#: Changes kept for one who does not look; of more, the oldest are forgotten.
+#: Unread changes that are kept; further ones displace the oldest.
 _MAX_KEPT: Final = 1_000
 
 
@@ -70,12 +70,12 @@ class GaveUp:
     message: str
 
 
-#: What :meth:`tmqp_client.Client.connection_events` hands out.
+#: The items of :meth:`tmqp_client.Client.connection_events`.
 ConnectionEvent: TypeAlias = Disconnected | Reconnected | RestoreRefused | GaveUp
 
 
 class Watchers:
-    """Everyone who looks on."""
+    """The open iterators over changes of the connection."""
 
     __slots__ = ("_watching",)
 
@@ -83,20 +83,20 @@ class Watchers:
         self._watching: dict[ConnectionEvents, None] = {}
 
     def add(self, watcher: ConnectionEvents) -> None:
-        """One more."""
+        """Add an iterator."""
         self._watching[watcher] = None
 
     def remove(self, watcher: ConnectionEvents) -> None:
-        """One less."""
+        """Remove an iterator."""
         self._watching.pop(watcher, None)
 
     def tell(self, event: ConnectionEvent) -> None:
-        """Something has changed."""
+        """Report a change to all iterators."""
         for watcher in self._watching:
             watcher._put(event)
 
     def end(self) -> None:
-        """Nothing will change any more."""
+        """End all iterators."""
         for watcher in list(self._watching):
             watcher.close()
 
@@ -133,7 +133,7 @@ class ConnectionEvents:
         return self
 
     async def __anext__(self) -> ConnectionEvent:
-        """The next change."""
+        """Return the next change."""
         while not self._changes:
             if self._closed:
                 raise StopAsyncIteration

@@ -64,7 +64,7 @@ class Consumer:
         self._port = port
         self._automatic = acknowledge == "auto"
         self._join = join
-        #: How to join; None is as the client has joined already, or else without a filter.
+        #: The join to send; None keeps that of the client, or else joins without a filter.
         self._wanted = wanted
         self._terms = terms
         self._lock = anyio.Lock()
@@ -113,7 +113,7 @@ class Consumer:
         try:
             await self._port.session.retract(requests.leave(self.channel))
         except OperationFailed as error:
-            if error.code != RESULT_NOT_FOUND:  # then the channel is gone, and we with it (F49)
+            if error.code != RESULT_NOT_FOUND:  # otherwise the channel no longer exists (F49)
                 raise
         except (ConnectionLost, ClientClosed):
             pass  # nothing is joined any more
@@ -138,15 +138,16 @@ class Consumer:
                 self._shut(error)
                 raise
             except BaseException as error:
-                # Whether the server has let us in is not known.
+                # It is unknown whether the server has carried out the join.
                 if self._shut(error):
                     session.tell(requests.leave(self.channel))
                 raise
 
     def _shut(self, error: BaseException | None) -> bool:
-        """Stop consuming; return whether the channel is to be left.
+        """Stop consuming; return whether the client should leave the channel.
 
-        :param error: what ended it; decides how the messages held are answered.
+        :param error: the exception that ended the block, if any; decides how the held messages are
+            answered.
         """
         if self._closed:
             return False
@@ -195,7 +196,7 @@ class Consumer:
         raise ClientClosed(f"the consumer of {self.channel!r} was closed")
 
     def _next_now(self) -> Message | None:
-        """The next message if it is there, and it is not the turn of others."""
+        """Return the next message; None if none has arrived, or other tasks should run first."""
         reader = self._reader
         if reader is None:
             return None
@@ -210,7 +211,7 @@ class Consumer:
         return Message(frame, session, port.machine.epoch)
 
     async def _next(self) -> Message | None:
-        """The next message; None once this side has closed."""
+        """Return the next message; None once this side has closed."""
         if self._reader is None:
             await self._open()
             assert self._reader is not None, "it is open now"
@@ -278,7 +279,7 @@ class TemporaryQueue(Consumer):
             if self._there:
                 await self._port.session.retract(requests.remove_channel(self.channel))
         except OperationFailed as error:
-            if error.code != RESULT_NOT_FOUND:  # somebody else has removed it
+            if error.code != RESULT_NOT_FOUND:  # otherwise another client has removed it
                 raise
         except (ConnectionLost, ClientClosed):
             pass  # it has gone with the connection
@@ -288,7 +289,7 @@ class TemporaryQueue(Consumer):
             self._drop()
 
     def _drop(self) -> None:
-        """Have the channel removed, if the connection has not taken it along."""
+        """Remove the channel without waiting, if it may still exist."""
         session = self._port.session
         if self._there and session.lost is None:
             self._there = False
@@ -310,16 +311,16 @@ class ConsumerIterator:
         return self
 
     async def __anext__(self) -> Message:
-        """The next message, after the previous one was acknowledged (automatic mode).
+        """Return the next message, after acknowledging the previous one (automatic mode).
 
-        :raises ConnectionLost: when the connection has ended for good.
-        :raises OperationFailed: when the channel could not be joined again on a new connection.
+        :raises ConnectionLost: if the connection has ended for good.
+        :raises OperationFailed: if the channel could not be joined again on a new connection.
         """
         consumer = self._consumer
         message = self._message
         if message is not None:
             if not message._done():
-                # Which says nothing when its connection is gone: it comes again.
+                # Does nothing if its connection has ended: the message is redelivered.
                 await message.ack()
             self._message = None
             if message.frame.pending_acknowledge:

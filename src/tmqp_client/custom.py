@@ -18,7 +18,7 @@ __all__ = ["CustomMessage", "CustomMessages", "CustomRequest"]
 
 
 class CustomRequest(WrittenRequest):
-    """A custom message, ready to be given an id."""
+    """A custom message without its message id."""
 
     __slots__ = ()
 
@@ -70,9 +70,9 @@ class CustomMessages(Listening):
         return self
 
     async def __anext__(self) -> CustomMessage:
-        """The next one.
+        """Return the next message.
 
-        :raises ConnectionLost: when there is none and the connection has ended.
+        :raises ConnectionLost: if no more arrive because the connection has ended for good.
         """
         event = await self._next()
         if event is None:

@@ -23,9 +23,10 @@ class DeadLetter(NamedTuple):
     """Why a message was first moved to a dead letter queue.
 
     :ivar reason: ``put-backs`` (it was put back too often), ``expired`` or ``full`` (it made way in
-        a full queue). :ivar channel: the channel of the queue that it was moved from. :ivar
-        queue_id: the id of that queue. :ivar attempts: how often that queue had delivered the
-        message.
+        a full queue).
+    :ivar channel: the channel of the queue that it was moved from.
+    :ivar queue_id: the id of that queue.
+    :ivar attempts: how often that queue had delivered the message.
     """
 
     reason: str

@@ -50,7 +50,7 @@ class Response:
     def text(self) -> str:
         """The payload as UTF-8 text.
 
-        :raises UnicodeDecodeError: when it is not.
+        :raises UnicodeDecodeError: if it is not valid.
         """
         return self.payload.decode("utf-8")
 
@@ -114,7 +114,7 @@ class DirectMessage(ReceivedMessage):
         :param code: 0 for success, otherwise a :class:`tmqp.ResultCode` or your own number.
         :raises LocalProtocolError: if the code is not 0..65,535.
         :raises AlreadyAcknowledged: if it was called before.
-        :raises ClientError: if the connection that delivered the message has ended.
+        :raises ClientError: if the client's last connection has ended, or its send buffer is full.
         """
         if self._responded:
             raise AlreadyAcknowledged(f"{self!r} was responded to")
@@ -127,8 +127,8 @@ class DirectMessage(ReceivedMessage):
         """Acknowledge the message.  Sends nothing if the sender does not wait for an
         acknowledgement.
 
-                :raises AlreadyAcknowledged: if it was acknowledged before.
-                :raises ClientError: if the connection that delivered the message has ended.
+        :raises AlreadyAcknowledged: if it was acknowledged before.
+        :raises ClientError: if the client's last connection has ended, or its send buffer is full.
         """
         await self._acknowledge(None)
 
@@ -154,7 +154,7 @@ class DirectMessage(ReceivedMessage):
         return letters.acknowledge_frame(self.frame, self._session.client_id, reason)
 
     def _owed(self, failed: bool) -> Iterator[Frame]:
-        """What the sender still waits for."""
+        """Yield the answers for which the sender still waits."""
         if self.frame.pending_acknowledge and not self._acknowledged:
             self._acknowledged = True
             yield self._acknowledgement(NackReason.ERROR.value if failed else None)
@@ -198,9 +198,9 @@ class DirectMessages(Listening):
         return self
 
     async def __anext__(self) -> DirectMessage:
-        """The next one.
+        """Return the next message.
 
-        :raises ConnectionLost: when there is none and the connection has ended.
+        :raises ConnectionLost: if no more arrive because the connection has ended for good.
         """
         event = await self._next()
         if event is None:

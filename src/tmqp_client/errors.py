@@ -205,7 +205,7 @@ class OperationError(ClientError):
 
 
 def _words_of(code: int, body: bytes) -> str:
-    """What a server says of a request that it cannot read, such as a filter."""
+    """The server's words about an invalid request, for example an invalid filter."""
     return body.decode("utf-8", "replace") if code == ResultCode.BAD_REQUEST else ""
 
 
@@ -252,7 +252,7 @@ class NegativeAcknowledge(OperationError):
     """The queue or a consumer refused the message, for ``reason`` (F81)."""
 
     def __init__(self, asked: str, message_id: str, reason: str) -> None:
-        super().__init__(asked, message_id, f"negative acknowledge, reason {reason!r}")
+        super().__init__(asked, message_id, f"negative acknowledgement, reason {reason!r}")
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:

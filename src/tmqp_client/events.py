@@ -39,7 +39,7 @@ class Events(Listening):
         self.name = request.target
         self.channel = channel
         self.queue_id = queue_id
-        #: Events that came and could not be read.
+        #: The number of events with an invalid body.
         self.unreadable = 0
         self._model = models.EVENT_MODELS.get(self.name)
 
@@ -47,11 +47,11 @@ class Events(Listening):
         return self
 
     async def __anext__(self) -> AnyEvent:
-        """The next event; one whose body is not what it should be is skipped and counted.
+        """Return the next event; events with an invalid body are skipped and counted.
 
-        :raises OperationFailed: when the server refuses: 1 where channel or queue do not exist,
-            404 for an event it does not have, 482 for too many subscriptions.
-        :raises ConnectionLost: when there is none and the connection has ended.
+        :raises OperationFailed: if the server refuses: 1 if the channel or queue does not exist,
+            404 for an event that it does not have, 482 for too many subscriptions.
+        :raises ConnectionLost: if no more arrive because the connection has ended for good.
         """
         while True:
             received = await self._next()

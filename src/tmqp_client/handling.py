@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 __all__ = ["HandlerAcknowledge", "Handling", "RetryPolicy"]
 
 _LOG: Final = logging.getLogger("tmqp_client")
-#: What a negative acknowledgement says of a payload that cannot be read.
+#: The reason of the negative acknowledgement of a payload that cannot be converted.
 _UNREADABLE: Final = "unreadable"
 
 #: ``after`` acknowledges when the function has returned, negatively when it has failed for good;
-#: ``before`` acknowledges first, so that a message is handled once at most; ``none`` leaves it to
-#: the function.
+#: ``before`` acknowledges first, so that a message is handled at most once; ``none`` leaves the
+#: answer to the function.
 HandlerAcknowledge: TypeAlias = Literal["after", "before", "none"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -87,7 +87,7 @@ class RetryPolicy:
 
 
 class _Function:
-    """A registered function: what it is given, how it is called."""
+    """A registered function: the argument that it expects, and how to call it."""
 
     def __init__(self, function: Callable[..., Any], message_type: type) -> None:
         self.name = getattr(function, "__qualname__", repr(function))
@@ -97,7 +97,7 @@ class _Function:
         )
         try:
             names = list(inspect.signature(function).parameters)
-        except ValueError:  # some built-in ones do not tell
+        except ValueError:  # some built-in functions have no signature
             names = []
         if not 1 <= len(names) <= 2:
             raise LocalProtocolError(f"{self.name} takes a message, or a payload and the message")
@@ -112,7 +112,7 @@ class _Function:
     async def call(self, message: Message | DirectMessage, converter: Converter | None) -> Any:
         """Call it for a message.
 
-        :raises Unreadable: when the payload is not what it wants.
+        :raises Unreadable: if the payload cannot be converted for it.
         """
         value: Any = message
         if self.kind is bytes:
@@ -216,14 +216,14 @@ class _Handler:
 
 
 class _Responder:
-    """A function for direct messages of one content type, or of all that have none of their own."""
+    """A function for direct messages of one content type, or of all types without one."""
 
     def __init__(self, function: _Function, concurrency: int) -> None:
         self._function = function
         self.room = anyio.Semaphore(concurrency)
 
     async def respond(self, client: Handling, message: DirectMessage) -> None:
-        """Call the function and answer; its place is free again then."""
+        """Call the function, answer, and release the place for the next call."""
         try:
             async with message:
                 await self._respond(client, message)
@@ -251,7 +251,7 @@ class _Responder:
 
 
 class Handling(Operations):
-    """What :class:`tmqp_client.Client` can do with functions that handle messages."""
+    """The methods of :class:`tmqp_client.Client` about functions that handle messages."""
 
     def __init__(self, port: Port) -> None:
         super().__init__(port)
@@ -260,25 +260,26 @@ class Handling(Operations):
 
     @property
     def converter(self) -> Converter:
-        """What turns a program's classes into payloads and back.
+        """The client's converter between a program's classes and payloads.
 
-        :raises LocalProtocolError: when none was given, and there is no cattrs for the usual one.
+        :raises LocalProtocolError: if none was given, and cattrs, which the default needs, is not
+            installed.
         """
         if self._port.converter is None:
             self._port.converter = JsonConverter()
         return self._port.converter
 
     def encode(self, value: object) -> bytes:
-        """A value of your own as a payload, by the client's converter.
+        """Convert a value to a payload with the client's converter.
 
-        :raises LocalProtocolError: when it cannot be written.
+        :raises LocalProtocolError: if the value cannot be converted, or cattrs is missing.
         """
         return self.converter.encode(value)
 
     def decode(self, message: HasPayload, kind: type[_T]) -> _T:
-        """The payload of a message or a response as a value of a given type.
+        """Convert the payload of a message or a response to a value of this type.
 
-        :raises Unreadable: when it is not such a value.
+        :raises Unreadable: if the payload cannot be converted.
         """
         value: _T = _decode(self.converter, message.payload, kind)
         return value
@@ -304,9 +305,10 @@ class Handling(Operations):
 
         :param concurrency: the number of messages handled at a time.
         :param acknowledge: see :data:`HandlerAcknowledge`.
-        :param retry: how often to call it again when it raises; once if None.  A function that
-            raises :class:`Refuse` is not called again: the message is refused with its reason.
-        :raises LocalProtocolError: when the function, or an argument, is not supported.
+        :param retry: how often to call it, and after which delays, if it raises; only once if None.
+            If it raises :class:`Refuse`, or the payload cannot be converted, the message is refused
+            at once.
+        :raises LocalProtocolError: if the function, or an argument, is not supported.
         """
         if concurrency < 1:
             raise LocalProtocolError(f"concurrency must be at least 1, got {concurrency!r}")
@@ -328,11 +330,12 @@ class Handling(Operations):
         """Register a function for direct messages of a content type, or of all others.
 
         Its return value is the response: bytes or text unchanged, None for 204 (no content),
-        anything else by the client's converter.  :class:`Refuse` responds with its code, any other
-        exception with 500.
+        anything else by the client's converter.  If it raises :class:`Refuse`, the response has its
+        code; any other exception responds with 500, and a payload that cannot be converted with
+        400.
 
         :param concurrency: the number of messages handled at a time; further ones wait.
-        :raises LocalProtocolError: when the function, or an argument, is not supported.
+        :raises LocalProtocolError: if the function, or an argument, is not supported.
         """
         if concurrency < 1:
             raise LocalProtocolError(f"concurrency must be at least 1, got {concurrency!r}")
@@ -349,18 +352,19 @@ class Handling(Operations):
     def _wrap(self, function: Callable[..., Any], message_type: type) -> _Function:
         wrapped = _Function(function, message_type)
         if wrapped.converted:
-            _ = self.converter  # what is missing is best said here
+            _ = self.converter  # raises now if cattrs is missing
         return wrapped
 
     async def run(self, *, task_status: TaskStatus[None] | None = None) -> None:
         """Call the registered functions for arriving messages, until the client is closed.
 
         ``await task_group.start(client.run)`` returns when all channels are joined and all
-        listeners are ready.
+        listeners are ready.  If there is a responder, direct messages of other content types are
+        answered with 404.
 
-        :raises LocalProtocolError: when none is registered.
-        :raises ClientError: the error that ended a consumer: :class:`ConnectionLost` when the
-            client has given up reconnecting, ``OperationFailed`` when a channel cannot be joined.
+        :raises LocalProtocolError: if none is registered.
+        :raises ClientError: the error that ended a consumer: :class:`ConnectionLost` if the client
+            has given up reconnecting, ``OperationFailed`` if a channel cannot be joined.
         """
         if not self._handlers and not self._responders:
             raise LocalProtocolError("there is no handler and no responder to run")
@@ -390,7 +394,7 @@ class Handling(Operations):
 
 
 def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error a program wants to see: ours, where several tasks have ended of one cause."""
+    """Return the first error of a group, which is the cause if several tasks have ended."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -189,11 +189,11 @@ class Message(ReceivedMessage):
         return sent
 
     def _promise(self, answered: bool) -> None:
-        """Let a batch answer it; or nobody has, when the batch fails."""
+        """Mark it as answered by a batch, or as unanswered if the batch failed."""
         self._answered = answered
 
     def _done(self) -> bool:
-        """Acknowledge if that can be done without waiting, and say so if it was."""
+        """Acknowledge if that is possible without waiting; return whether it is answered."""
         if not self._answered and not self.lapsed:
             frame = self.frame
             self._answered = not frame.pending_acknowledge or self._session.acknowledge_soon(
@@ -202,7 +202,7 @@ class Message(ReceivedMessage):
         return self._answered
 
     def _answer_now(self, reason: str | None) -> None:
-        """Answer without waiting if nobody has: for a consumer that is leaving."""
+        """Answer without waiting, if it is unanswered, for a consumer that is closing."""
         if not self._answered and not self.lapsed:
             self._answered = not self.frame.pending_acknowledge or self._session.acknowledge_now(
                 self.frame, reason, self._epoch

@@ -18,9 +18,9 @@ from tmqp_client.errors import MalformedParts
 
 __all__ = ["MAX_PARTS", "PARTS_HEADER", "Multipart", "parts_of", "with_parts"]
 
-#: The header that tells the parts' lengths.
+#: The header with the lengths of the parts.
 PARTS_HEADER: Final = "Content-Parts"
-#: Parts of one message.
+#: The most parts of one message.
 MAX_PARTS: Final = 4_096
 
 
@@ -47,7 +47,7 @@ class Multipart(bytes):
 
 
 def with_parts(payload: Payload, headers: Headers) -> Headers:
-    """The headers to send with a payload: those given, and what tells its parts."""
+    """Return the headers, with ``Content-Parts`` added if the payload has parts."""
     if not isinstance(payload, Multipart):
         return headers
     lengths = ",".join(str(length) for length in payload.lengths)
@@ -56,9 +56,9 @@ def with_parts(payload: Payload, headers: Headers) -> Headers:
 
 
 def parts_of(frame: Frame) -> list[bytes]:
-    """The parts of a message; the payload alone where it does not say that it has any.
+    """Return the parts of a message; the whole payload as one part if it has no ``Content-Parts``.
 
-    :raises MalformedParts: when what it says does not fit its payload.
+    :raises MalformedParts: if the header does not fit the payload.
     """
     payload = frame.payload
     value = frame.header(PARTS_HEADER)
@@ -79,5 +79,5 @@ def parts_of(frame: Frame) -> list[bytes]:
 
 
 def _is_length(word: str) -> bool:
-    # str.isdigit alone takes other alphabets' digits, and int() signs and spaces.
+    # str.isdigit alone accepts digits of other alphabets, and int() signs and spaces.
     return word.isascii() and word.isdigit() and len(word) <= 12

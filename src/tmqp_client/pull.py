@@ -14,7 +14,7 @@ __all__ = ["Pull"]
 
 
 class _Bell:
-    """Rings when something has come; an inbox's listener."""
+    """The listener of a pull's inbox: wakes the task that waits for a message."""
 
     __slots__ = ("event",)
 
@@ -73,12 +73,12 @@ class Pull:
         return self
 
     async def __anext__(self) -> Message:
-        """The next message.
+        """Return the next message.
 
-        :raises PullRefused: when the server refuses the pull; ``reason`` is its word.
-        :raises OperationFailed: when the server answers with a result code (an original's 404).
-        :raises OperationTimeout: when no message came for so long.
-        :raises ConnectionLost: when the connection has ended before the pull.
+        :raises PullRefused: if the server refuses the pull; ``reason`` is its word.
+        :raises OperationFailed: if the server answers with a result code (404 of the original).
+        :raises OperationTimeout: if no message arrived in time (``timeout_s``).
+        :raises ConnectionLost: if the connection ended before the pull.
         """
         session = self._port.session
         if self._closed:

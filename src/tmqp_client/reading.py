@@ -28,10 +28,10 @@ __all__ = [
     "peeked_messages",
 ]
 
-#: What was kept was accepted once: only the wire's own bounds hold.
+#: Kept messages were accepted once, so only the limits of the wire apply.
 _KEPT = Limits(max_payload_bytes=2**62)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: The end of the last year that a calendar has.
+#: The end of the last year that datetime supports.
 _LAST_US: Final = 253_402_300_800_000_000
 
 
@@ -52,20 +52,20 @@ class KeptMessage:
         self.timestamp_us = stored.timestamp_us
         self.payload = stored.payload
         self.frame = frame
-        #: All that is kept about it.
+        #: The whole stored message.
         self.stored = stored
 
     @property
     def text(self) -> str:
         """The payload as UTF-8 text.
 
-        :raises UnicodeDecodeError: when it is not.
+        :raises UnicodeDecodeError: if it is not valid.
         """
         return self.payload.decode("utf-8")
 
     @property
     def message_id(self) -> str:
-        """The producer's id for it."""
+        """The message's id, from its producer."""
         return "" if self.frame is None else self.frame.message_id
 
     @property
@@ -75,12 +75,12 @@ class KeptMessage:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """Its headers, in order."""
+        """The headers, in order."""
         return [] if self.frame is None else list(self.frame.headers)
 
     @property
     def high_priority(self) -> bool:
-        """It was pushed with high priority."""
+        """Whether it was pushed with high priority."""
         return self.frame is not None and self.frame.high_priority
 
     def __repr__(self) -> str:
@@ -102,12 +102,12 @@ class KeptEntry:
         self.timestamp_us = stored.timestamp_us
         self.bytes = bytes
         self.payload_bytes = stored.payload_size
-        #: All that is kept about it, with an empty body.
+        #: The stored message with an empty body.
         self.stored = stored
 
     @property
     def high_priority(self) -> bool:
-        """It was pushed with high priority."""
+        """Whether it was pushed with high priority."""
         return bool(self.stored.flags & FLAG_HIGH)
 
     def __repr__(self) -> str:
@@ -152,28 +152,28 @@ class PeekedMessage:
     def text(self) -> str:
         """The payload as UTF-8 text.
 
-        :raises UnicodeDecodeError: when it is not.
+        :raises UnicodeDecodeError: if it is not valid.
         """
         return self.payload.decode("utf-8")
 
     @property
     def message_id(self) -> str:
-        """The producer's id for it."""
+        """The message's id, from its producer."""
         return self.frame.message_id
 
     @property
     def source(self) -> str:
-        """The producer's client id; empty where the queue hides it."""
+        """The producer's client id; empty if the queue hides it."""
         return self.frame.source
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """Its headers, in order."""
+        """The headers, in order."""
         return list(self.frame.headers)
 
     @property
     def high_priority(self) -> bool:
-        """It was pushed with high priority."""
+        """Whether it was pushed with high priority."""
         return self.frame.high_priority
 
     def __repr__(self) -> str:
@@ -181,16 +181,16 @@ class PeekedMessage:
 
 
 def _moment(unix_us: int) -> datetime | None:
-    """A time of a block; None for none, and for one that no calendar has."""
+    """Convert a time of a block; None if there is none, or it is beyond the year 9999."""
     if not 0 < unix_us < _LAST_US:
         return None
     return _EPOCH + timedelta(microseconds=unix_us)
 
 
 def peeked_messages(data: bytes) -> list[PeekedMessage]:
-    """The messages of the answer to a look into a queue.
+    """Read the messages in the answer to a browse request.
 
-    :raises BlockError: when these are no blocks, or not what was written.
+    :raises BlockError: if the blocks are invalid or damaged.
     """
     return [
         PeekedMessage(each.stored, each.frame)
@@ -200,9 +200,9 @@ def peeked_messages(data: bytes) -> list[PeekedMessage]:
 
 
 def kept_entries(data: bytes) -> list[KeptEntry]:
-    """What heads and indexes tell of their messages.
+    """Read the index entries in heads and indexes of blocks.
 
-    :raises BlockError: when these are none, or not what was written.
+    :raises BlockError: if they are invalid or damaged.
     """
     return [
         KeptEntry(block.message(place), block.size(place))
@@ -212,9 +212,9 @@ def kept_entries(data: bytes) -> list[KeptEntry]:
 
 
 def kept_messages(data: bytes) -> list[KeptMessage]:
-    """The messages of some blocks.
+    """Read the messages of blocks.
 
-    :raises BlockError: when these are no blocks, or not what was written.
+    :raises BlockError: if the blocks are invalid or damaged.
     """
     found: list[KeptMessage] = []
     decoder = FrameDecoder(_KEPT)

@@ -104,8 +104,8 @@ class ReconnectPolicy:
             raise LocalProtocolError(f"jitter must be between 0 and 1, got {self.jitter!r}")
 
 
-#: For a group of servers that replace each other: what has gone is noticed within two seconds, and
-#: the one that leads then is found as soon as it takes clients.
+#: For a group of servers that replace each other: the client notices within two seconds that a
+#: server has gone, and finds the next leader as soon as it accepts clients.
 FAIL_OVER: Final = ReconnectPolicy(
     initial_delay_s=0.05,
     max_delay_s=0.5,
@@ -117,13 +117,14 @@ FAIL_OVER: Final = ReconnectPolicy(
 
 
 def leader_of(told: str, asked: Address) -> Address | None:
-    """Where a client goes that was refused because another server leads; None if nowhere.
+    """Return the address to which a refusing server redirects the client; None if it names no
+    usable one.
 
-    Nobody is sent from an encrypted connection to one in the clear: the client's token would be on
-    it.
+    An encrypted connection is never redirected to an unencrypted one, because the client's token
+    would be readable on it.
 
-    :param told: what the server said, which may be anything.
-    :param asked: the server that said it.
+    :param told: the address in the server's refusal, which may be any text.
+    :param asked: the address of the refusing server.
     """
     try:
         address = parse_address(told)
@@ -147,10 +148,10 @@ class Attempt:
 class Schedule:
     """The attempts of one outage.
 
-    :param chance: returns a number from 0 up to 1, each time another.
+    :param chance: returns a new random number from 0 up to 1.
     :param now: when the connection was lost.
     :param first: the index of the address to begin with.
-    :param doublings: how often the wait was doubled before, in earlier outages.
+    :param doublings: how often the wait was doubled in earlier outages.
     """
 
     def __init__(
@@ -174,11 +175,11 @@ class Schedule:
 
     @property
     def doublings(self) -> int:
-        """How often the wait has been doubled, for an outage that continues this one."""
+        """How often the wait was doubled, for the schedule of the next outage."""
         return self._doublings + -(-self.attempts // len(self._addresses))
 
     def next(self, now: float) -> Attempt | None:
-        """The next attempt; None when there is none, and ``why_over`` says why."""
+        """Return the next attempt; None if there is none, for the reason in ``why_over``."""
         policy = self._policy
         if self._refusals >= policy.max_refusals:
             self.why_over = f"the login was refused {self._refusals} times"
@@ -201,7 +202,7 @@ class Schedule:
         return Attempt(address, delay_s)
 
     def refused(self, code: int) -> None:
-        """The server said no, with this code (0 for none)."""
+        """Note a failed attempt: the result code of a refusal, or 0 for another failure."""
         if code in _LOGIN_REFUSALS:
             self._refusals += 1
         else:

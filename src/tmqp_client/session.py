@@ -28,14 +28,14 @@ from tmqp_client.errors import WouldBlock
 
 __all__ = ["Asked", "Session"]
 
-#: Queued bytes worth a system call before the writer's turn.
+#: Queued bytes that are sent at once, without waiting for the writer.
 _FLUSH_BYTES: Final = 65_536
-#: Unconfirmed pushes that may be made before others are let run.
+#: Unconfirmed pushes after which other tasks run.
 _TURN_PUSHES: Final = 128
 
 
 class Asked:
-    """An operation that was sent, whose answer somebody is going to wait for."""
+    """An operation that was sent, with the signal to wait for its answer."""
 
     __slots__ = ("pending", "signal")
 
@@ -45,9 +45,9 @@ class Asked:
 
 
 class Session:
-    """What a client asks of its server, on one connection after the other.
+    """Sends a client's requests, on one connection after the other, and waits for the answers.
 
-    :param line: the connection there is, or will be.
+    :param line: the client's connections.
     """
 
     def __init__(self, machine: ClientMachine, line: Line) -> None:
@@ -55,17 +55,18 @@ class Session:
         self._line = line
         self._admission = line.admission
         self._turn = 0
-        #: Deliveries that are the client's no more.
+        #: Deliveries that are no longer in flight to this client.
         self.lapses = machine.lapses
 
     @property
     def client_id(self) -> str:
-        """The id this client goes by."""
+        """The id of this client."""
         return self._machine.client_id
 
     @property
     def epoch(self) -> int:
-        """How many connections there were: what came on one can be answered on that one only."""
+        """The number of connections so far; a message can only be answered on the one that
+        delivered it."""
         return self._machine.epoch
 
     @property
@@ -74,22 +75,23 @@ class Session:
         return self._machine.over
 
     def check(self) -> None:
-        """Raise what ended the client's connections, if anything has; as :meth:`Line.check`."""
+        """Raise the error that ended the client's connections for good, if any; as
+        :meth:`Line.check`."""
         self._line.check()
 
     def read_on(self) -> None:
-        """Read again, if reading was paused because nobody took what had come."""
+        """Continue reading, if it was paused because a buffer was full."""
         self._line.read_on()
 
     def _after_sending(self) -> None:
-        """Something was queued: see to it that it goes out."""
+        """Send queued bytes, now or soon."""
         if self._machine.queued_bytes >= _FLUSH_BYTES:
             self._line.flush()
         else:
             self._line.write_soon()
 
     def _after_asking(self, pending: Pending) -> None:
-        """The same, and an answer is awaited: see to it that its deadline is kept."""
+        """Send queued bytes, now or soon, and watch the deadline of the answer."""
         machine = self._machine
         if machine.outstanding == 1 or machine.queued_bytes >= _FLUSH_BYTES:
             self._line.flush()
@@ -109,11 +111,11 @@ class Session:
     ) -> Pending:
         """Send an operation and wait for its answer.
 
-        :param repeat: ask again on the next connection if this one ends before the answer.
-        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
-        :raises OperationError: when it fails, is refused, or times out.
-        :raises ClientError: when the connection ends or has ended.
-        :raises LocalProtocolError: when it cannot be sent.
+        :param repeat: repeat the request on the next connection if this one ends before the answer.
+        :param nowait: raise :class:`WouldBlock` if it cannot be queued at once.
+        :raises OperationError: if it is refused or times out.
+        :raises ClientError: if the connection ends or has ended.
+        :raises LocalProtocolError: if it cannot be sent.
         """
         if not self._admission.passes(confirm=True):
             limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
@@ -125,11 +127,12 @@ class Session:
         return await self._wait(pending)
 
     def new_message_id(self) -> str:
-        """An id that no other message of this client has (F45)."""
+        """Return a message id that this client has not used before (F45)."""
         return self._machine.new_message_id()
 
     async def ask_ahead(self, request: Request, timeout_s: float | None = None) -> Asked:
-        """Send an operation, whose answer :meth:`answer_to` waits for; raises as :meth:`ask`."""
+        """Send an operation and return without its answer, which :meth:`answer_to` waits for;
+        raises as :meth:`ask`."""
         if not self._admission.passes(confirm=True):
             limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
             await self._admission.admit(confirm=True, timeout_s=limit_s)
@@ -144,8 +147,11 @@ class Session:
     async def settle(
         self, request: Request, epochs: Collection[int], timeout_s: float | None
     ) -> Pending | None:
-        """As :meth:`ask`, unless what the request answers came on another connection than this,
-        whose numbers are *epochs*: then None, and nothing is sent."""
+        """Do as :meth:`ask`, unless a message that the request settles was delivered on an earlier
+        connection; then send nothing and return None.
+
+        :param epochs: the connections on which the messages were delivered.
+        """
         if not self._admission.passes(confirm=True):
             limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
             await self._admission.admit(confirm=True, timeout_s=limit_s)
@@ -163,7 +169,8 @@ class Session:
         return await self._answered(asked.pending, asked.signal)
 
     async def post(self, request: Request, *, nowait: bool = False) -> Pending:
-        """Send a message as soon as there is room, without asking for an answer; as :meth:`ask`."""
+        """Send a message as soon as there is room, without requesting an answer; raises as
+        :meth:`ask`."""
         if not self._admission.passes(confirm=False):
             limit_s = self._machine.limits.response_timeout_s
             await self._admission.admit(confirm=False, nowait=nowait, timeout_s=limit_s)
@@ -178,7 +185,8 @@ class Session:
     async def deliver(
         self, request: Request, timeout_s: float | None, *, wait: bool, nowait: bool
     ) -> str:
-        """Send a message to others, and ``wait`` for its answer or not; its id, empty if dropped.
+        """Send a message to others and, with ``wait``, await its answer; return its id, empty if
+        dropped.
 
         Raises as :meth:`ask`.
         """
@@ -190,7 +198,7 @@ class Session:
             return ""
 
     def tell(self, request: Request) -> None:
-        """Undo what stands (joined, subscribed) without asking for an answer."""
+        """End a join or a subscription without requesting an answer."""
         if self._machine.accepted:
             self._machine.request(request, now(), answer=False)
             self._after_sending()
@@ -198,14 +206,15 @@ class Session:
             self._machine.forget(request)
 
     async def retract(self, request: Request) -> None:
-        """Undo what stands (joined, subscribed); without a connection it stands no more anyway."""
+        """End a join or a subscription; without a connection it has already ended, and is only not
+        restored."""
         if self._machine.accepted:
             await self.ask(request)
         else:
             self._machine.forget(request)
 
     async def ping(self, timeout_s: float | None = None) -> Pending:
-        """Send a ping and wait for its pong; as :meth:`ask`."""
+        """Send a ping and wait for its pong; raises as :meth:`ask`."""
         await self._line.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
         await self._admission.admit(confirm=True)
         try:
@@ -217,8 +226,8 @@ class Session:
     async def pull(self, request: PullRequest) -> PullUnderWay:
         """Send a pull request as soon as there is room.
 
-        :raises ClientError: when the connection ends or has ended.
-        :raises LocalProtocolError: when too many pulls are in progress.
+        :raises ClientError: if the connection ends or has ended.
+        :raises LocalProtocolError: if too many pulls are in progress.
         """
         await self._line.online(self._machine.limits.pull_timeout_s)
         await self._admission.admit(confirm=False)
@@ -228,7 +237,7 @@ class Session:
         return pull
 
     async def read_cache(self, request: PullRequest, timeout_s: float | None) -> Pending:
-        """Ask a cache queue for its message and wait for it; as :meth:`ask`."""
+        """Request a cache queue's message and wait for it; raises as :meth:`ask`."""
         await self._line.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
         await self._admission.admit(confirm=True)
         try:
@@ -248,7 +257,7 @@ class Session:
         timeout_s: float | None = None,
         nowait: bool = False,
     ) -> Pending:
-        """Send a message as soon as there is room and wait for its acknowledgement; as
+        """Send a message as soon as there is room and wait for its acknowledgement; raises as
         :meth:`ask`."""
         if not self._admission.passes(confirm=True):
             await self._admit(True, nowait, timeout_s)
@@ -280,8 +289,8 @@ class Session:
         timeout_s: float | None,
         waiter: Waiter,
     ) -> Pending:
-        """As :meth:`push`, but the ``waiter`` is told when the acknowledgement comes, or why
-        not."""
+        """Send as :meth:`push`, but return at once; ``waiter`` is notified when the acknowledgement
+        arrives or the push fails."""
         if not self._admission.passes(confirm=True):
             await self._admit(True, False, timeout_s)
         try:
@@ -314,7 +323,8 @@ class Session:
         high_priority: bool,
         message_id: str | None,
     ) -> str | None:
-        """As :meth:`publish` if that need not wait, and it is not the turn of others; else None."""
+        """Do as :meth:`publish` if that is possible without waiting, and other tasks need not run
+        first; otherwise return None."""
         machine = self._machine
         if self._turn >= _TURN_PUSHES - 1 or not machine.admits(False):
             return None
@@ -337,7 +347,7 @@ class Session:
         timeout_s: float | None = None,
         nowait: bool = False,
     ) -> str:
-        """Send a message as soon as there is room, without asking for an acknowledgement.
+        """Send a message as soon as there is room, without requesting an acknowledgement.
 
         :return: its id; empty when it was dropped.
         """
@@ -363,9 +373,9 @@ class Session:
     def acknowledge_soon(
         self, message: Frame, reason: str | None, epoch: int, more: Pairs = NO_HEADERS
     ) -> bool:
-        """As :meth:`acknowledge` if that need not wait; False if it must, or can not be done.
+        """Do as :meth:`acknowledge` if that is possible without waiting; otherwise return False.
 
-        :raises LocalProtocolError: when the reason cannot be written.
+        :raises LocalProtocolError: if the reason cannot be written.
         """
         machine = self._machine
         if not machine.accepted or machine.epoch != epoch:
@@ -379,13 +389,13 @@ class Session:
     async def acknowledge(
         self, message: Frame, reason: str | None, epoch: int, more: Pairs = NO_HEADERS
     ) -> bool:
-        """Answer a delivered message; False when it came on a connection before this one.
+        """Answer a delivered message; return False if an earlier connection delivered it.
 
         Waits only while ``overflow_factor`` times the outbound bound is queued: a consumer that
         could not answer would never empty its inbox.
 
-        :raises ClientError: when the connection ends or has ended.
-        :raises LocalProtocolError: when the reason cannot be written.
+        :raises ClientError: if the connection has ended for good.
+        :raises LocalProtocolError: if the reason cannot be written.
         """
         self.check_answer()
         if not self.live(epoch):
@@ -398,13 +408,13 @@ class Session:
         return True
 
     def live(self, epoch: int) -> bool:
-        """Whether what came on that connection can be answered."""
+        """Whether messages of that connection can be answered, because it is the current one."""
         return self._machine.accepted and self._machine.epoch == epoch
 
     def check_answer(self) -> None:
-        """Raise when nothing can be answered any more; a closing client still answers.
+        """Raise if no message can be answered any more; a closing client can still answer.
 
-        :raises ClientError: when the connection has ended for good.
+        :raises ClientError: if the connection has ended for good.
         """
         if self._machine.over is not None:
             raise self._machine.over.error()
@@ -418,7 +428,10 @@ class Session:
             self.check_answer()
 
     async def send(self, frame: Frame) -> None:
-        """Send what is no question, an answer to another client for one; as :meth:`acknowledge`."""
+        """Send an answer to another client.
+
+        :raises ClientError: if the connection has ended for good, or the send buffer is full.
+        """
         self.check_answer()
         await self._admit_answer()
         if self._machine.buffer_full:
@@ -427,7 +440,7 @@ class Session:
         self._line.write_first()
 
     def send_now(self, frame: Frame) -> bool:
-        """Send without waiting, for one that is leaving; False when it is too late."""
+        """Send without waiting, while closing; return False if there is no connection."""
         if not self._machine.accepted:
             return False
         self._machine.send(frame)
@@ -435,7 +448,8 @@ class Session:
         return True
 
     def acknowledge_now(self, message: Frame, reason: str | None, epoch: int) -> bool:
-        """Answer without waiting, for a consumer that is leaving; False when it is too late."""
+        """Answer without waiting, while a consumer closes; return False if an earlier connection
+        delivered the message."""
         if not self.live(epoch):
             return False
         self._machine.acknowledge(message, reason)
@@ -461,7 +475,7 @@ class Session:
         return pending
 
     def abandon(self, pending: Pending) -> None:
-        """Nobody waits for it any more."""
+        """Stop waiting for an answer."""
         if not pending.done:
             self._machine.abandon(pending)
             self._admission.call()

@@ -18,7 +18,7 @@ class ClientStatistics:
     """Pushes acknowledged."""
 
     refused: int
-    """Pushes refused: by a negative acknowledge or a result code."""
+    """Pushes refused: by a negative acknowledgement or a result code."""
 
     timed_out: int
     """Operations, pings and pushes that got no answer in time."""

@@ -1,4 +1,4 @@
-"""What came for nobody in particular, as a program sees it."""
+"""The iterator over messages that no other code of the program receives."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Unclaimed:
         return self
 
     async def __anext__(self) -> MessageReceived:
-        """The next event.
+        """Return the next event.
 
-        :raises ConnectionLost: when there is none and the connection has ended.
+        :raises ConnectionLost: if no more arrive because the connection has ended for good.
         """
         session = self._port.session
         event = await self._reader.take() if session.lost is None else self._reader.take_now()

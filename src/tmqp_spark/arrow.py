@@ -74,7 +74,7 @@ _ENTRY: Final = np.dtype(
 )
 #: Columns that are in the index, and under which name.
 _COUNTS: Final = {"delivery_count": "attempts", "put_backs": "put_backs", "hops": "hops"}
-#: What columns of a broker's are in the index, besides sequences and values.
+#: The other columns that a broker sends, besides sequences and values: bit, index field, type.
 _OF_COLUMNS: Final = (
     (COLUMN_TIMESTAMP, "timestamp", "<i8"),
     (COLUMN_FLAGS, "flags", "<u2"),
@@ -92,19 +92,19 @@ _MAGIC: Final = b"TMQB"
 _VERSION: Final = 1
 _CRC_AT: Final = HEAD_SIZE - 4
 _HEADERS_REMEMBERED: Final = 1_024
-#: Places in a buffer are numbers of 32 bits, with a sign, in Arrow's views.
+#: Offsets in Arrow's views are signed numbers of 32 bits.
 _LARGEST_BUFFER: Final = 2**31 - 1
 
-#: Bytes as they came: of any kind that lends its memory.
+#: Received bytes, as an object with a buffer.
 Data: TypeAlias = "bytes | memoryview"
 
 
 class Portion:
     """Messages that were read and not yet made into columns.
 
-    ``buffers`` holds the received bytes; of each message ``entry`` is its row of the index,
-    ``buffer`` the number of its buffer, ``body`` where in it the body begins, ``payload`` and
-    ``payload_size`` where the payload is.
+    ``buffers`` holds the received bytes; the others are arrays with one element per message:
+    ``entry`` the row of the index, ``buffer`` the number of the buffer, ``body`` and ``payload``
+    the offsets of body and payload in it, ``payload_size`` the payload's size.
     """
 
     __slots__ = ("body", "buffer", "buffers", "entry", "payload", "payload_size")
@@ -129,7 +129,7 @@ class Portion:
         return len(self.entry)
 
     def select(self, mask: Any) -> Portion:
-        """Only the messages for which ``mask`` is true."""
+        """Return only the messages for which ``mask`` is true."""
         return Portion(
             self.buffers,
             self.entry[mask],
@@ -143,13 +143,13 @@ class Portion:
 def read_portion(
     answers: list[tuple[Data, int]], checksums: str, what: str, bodies: bool = True
 ) -> Portion:
-    """Read the blocks of some answers: their heads and indexes; bodies stay where they are.
+    """Read the heads and indexes of blocks; bodies are not copied.
 
-    :param answers: the bytes of each, and where in them the first block begins.
-    :param checksums: ``all``, ``index`` or ``none``: what is checked.
-    :param what: whose messages they are, for people.
-    :param bodies: they are there; else no column may be made of them.
-    :raises DecodeFailed: when they are not what was written.
+    :param answers: for each answer its bytes, and the offset of the first block in them.
+    :param checksums: which checksums are checked: ``all``, ``index`` or ``none``.
+    :param what: the source of the messages, for errors.
+    :param bodies: the blocks include bodies; otherwise no column can be made of them.
+    :raises DecodeFailed: if the blocks are damaged.
     """
     try:
         return _read_portion(answers, checksums, bodies)
@@ -162,7 +162,7 @@ def read_portion(
 
 def _read_portion(answers: list[tuple[Data, int]], checksums: str, bodies: bool) -> Portion:
     entries: list[Any] = []
-    # Of each block: how many messages, where its bodies begin, and how many bytes they are.
+    # For each block: the number of messages, the offset of its bodies, and their size.
     counts: list[int] = []
     bases: list[int] = []
     sizes: list[int] = []
@@ -210,8 +210,8 @@ def _read_portion(answers: list[tuple[Data, int]], checksums: str, bodies: bool)
 
 
 def _entries(view: memoryview, found: ColumnBlock) -> Any:
-    """The index that a block would have, of columns: what is not there is 0, and of each message
-    the body is the payload."""
+    """Make the index of a block from columns: missing fields are 0, and the body of each message is
+    its payload."""
     count = found.count
     entry = np.zeros(count, _ENTRY)
     place = found.places.get(COLUMN_SEQUENCES)
@@ -235,12 +235,12 @@ def _entries(view: memoryview, found: ColumnBlock) -> Any:
 def _places(
     entry: Any, counts: list[int], bases: list[int], sizes: list[int]
 ) -> tuple[Any, Any, Any]:
-    """Where in its buffer each body begins, where each payload does, and the size of that.
+    """Return the offsets of bodies and payloads in their buffers, and the sizes of payloads.
 
-    Numbers of 32 bits are half the memory to go through; none of these sums is more, because each
-    of their parts is compared with the largest block first.
+    Numbers of 32 bits need half the memory; no sum overflows, because each part is first compared
+    with the largest block.
 
-    :raises BlockError: when one is outside of its block.
+    :raises BlockError: if one is outside of its block.
     """
     position = np.ascontiguousarray(entry["position"])
     size = np.ascontiguousarray(entry["size"])
@@ -262,7 +262,7 @@ def _places(
 
 
 def _read_head(view: memoryview, start: int, checksums: str, bodies: bool) -> tuple[int, int]:
-    """How many messages the block at ``start`` has, and how many bytes their bodies are."""
+    """Return the number of messages in the block at ``start``, and the size of their bodies."""
     if len(view) - start < HEAD_SIZE:
         raise BlockError(f"{len(view) - start} trailing bytes are not a valid block")
     magic, version, _, count, entry_size, _, _, _, body_size, _, body_crc, crc = _HEAD.unpack_from(
@@ -286,11 +286,11 @@ def _read_head(view: memoryview, start: int, checksums: str, bodies: bool) -> tu
 
 
 class BatchBuilder:
-    """Makes record batches of portions of one queue.
+    """Makes record batches from portions of one queue.
 
     :param projection: the columns, in order.
-    :param channel: with ``queue`` and ``incarnation`` the values of those columns.
-    :param what: whose messages they are, for people: broker, channel and queue.
+    :param channel: the value of this column, as are ``queue`` and ``incarnation``.
+    :param what: broker, channel and queue, for errors.
     """
 
     def __init__(
@@ -303,10 +303,10 @@ class BatchBuilder:
         self._parsed: dict[bytes, list[tuple[str, str]]] = {}
 
     def build(self, portion: Portion) -> Any:
-        """The record batch of a portion, which is not empty.
+        """Make the record batch of a portion, which must not be empty.
 
-        :raises DecodeFailed: when a body is not what its index says, text is not UTF-8, or a
-            column that must not be null would be.
+        :raises DecodeFailed: if a body does not fit its index entry, text is not UTF-8, or a column
+            that must not be null would be.
         """
         work = _Work(portion, self._what)
         projection = self._projection
@@ -354,7 +354,7 @@ class BatchBuilder:
         if name == "source":
             return work.text(name, work.names + work.head(2), work.head(3))
         if name == "pushed_channel":
-            # A dead letter keeps the form in which it was pushed, old address and all.
+            # A dead letter keeps the form in which it was pushed, including the old queue.
             return work.text(name, work.names + work.head(2) + work.head(3), work.head(4))
         if name == "pushed_queue":
             queue = work.head(5) | work.head(6) << 8
@@ -363,7 +363,7 @@ class BatchBuilder:
         return self._headers(work)
 
     def _constant(self, name: str, kind: str, count: int) -> Any:
-        """A column with the same value in each row: made once, as long as was ever needed."""
+        """A column with the same value in each row; a long one is made once and sliced."""
         found = self._cached.get(name)
         if found is None or len(found) < count:
             found = _repeated(kind, self._constants[name], max(count, 4_096))
@@ -371,7 +371,8 @@ class BatchBuilder:
         return found.slice(0, count)
 
     def _headers(self, work: _Work) -> Any:
-        """Pairs of each message; the only column that costs work for each (with headers)."""
+        """The header pairs of each message; the only column that needs Python code for each message
+        that has headers."""
         names_end = work.names + work.head(2) + work.head(3) + work.head(4)
         has = ((work.head(1) & HAS_HEADER) != 0) & work.native
         payload = work.payload
@@ -403,7 +404,7 @@ class BatchBuilder:
 
 
 class _Work:
-    """What the columns of one batch share, each made when the first of them asks."""
+    """Intermediate results that the columns of one batch share, each computed when first needed."""
 
     def __init__(self, portion: Portion, what: str) -> None:
         self.entry = portion.entry
@@ -417,16 +418,16 @@ class _Work:
         self._arrays = [np.frombuffer(data, np.uint8) for data in portion.buffers]
         self._heads: dict[int, Any] = {}
         self._names: Any = None
-        # Where each buffer's rows begin: messages of a buffer stand together.
+        # The first row of each buffer; messages of a buffer are consecutive.
         self._rows = np.searchsorted(self.buffer, np.arange(len(self.buffers) + 1))
 
     def describe(self) -> str:
-        """Which messages these are."""
+        """Describe the messages, for errors."""
         sequence = self.entry["sequence"]
         return f"{len(sequence)} messages ({int(sequence[0])} to {int(sequence[-1])})"
 
     def gather(self, at: Any) -> Any:
-        """The byte at a place in each message's buffer."""
+        """Read the byte at an offset in each message's buffer."""
         found = np.empty(len(at), np.uint8)
         for number, array in enumerate(self._arrays):
             start, stop = self._rows[number], self._rows[number + 1]
@@ -434,7 +435,7 @@ class _Work:
         return found
 
     def head(self, place: int) -> Any:
-        """One byte of the head of each message, as int64; 0 where a body has no such head."""
+        """One byte of the head of each message, as int64; 0 for messages of other protocols."""
         found = self._heads.get(place)
         if found is None:
             found = self.gather(self.body + place).astype(np.int64)
@@ -445,7 +446,7 @@ class _Work:
 
     @property
     def names(self) -> Any:
-        """Where the message id of each begins (F4); checked to lie before the payload."""
+        """The offset of each message id (F4), checked to lie before the payload."""
         if self._names is None:
             tier = self.head(7)
             wide = np.where(
@@ -463,7 +464,7 @@ class _Work:
         return self.bytes_at(name, "string", at, size, self.native & (size > 0))
 
     def bytes_at(self, name: str, kind: str, at: Any, size: Any, valid: Any) -> Any:
-        """A column of values that stand somewhere in the buffers; ``valid`` None for all."""
+        """A column of values in the buffers; all are valid if ``valid`` is None."""
         views = np.zeros(len(at), _VIEW)
         views["size"] = size
         if len(self.buffers) > 1:
@@ -511,7 +512,7 @@ def _fixed(arrow: Any, values: Any, valid: Any = None) -> Any:
 
 
 def _repeated(kind: str, value: Any, count: int) -> Any:
-    """A column with one value: made of buffers, for pyarrow loads pandas to make a scalar."""
+    """A column with one value, made of buffers, because pyarrow loads pandas to make a scalar."""
     if kind == "int":
         return _fixed(pa.int32(), np.full(count, value, np.int32))
     text = value.encode()

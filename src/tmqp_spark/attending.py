@@ -2,9 +2,9 @@
 
 Theory of operation.  A broker disconnects a client that answers none of its pings, and a task that
 waits for rows answers none: its rows may come from a stage that needs minutes for each batch.  Then
-its transaction would be lost at every attempt.  So a thread serves the connection as long as the
-next batch is awaited, and only then: the code that uses the connection holds the lock.  If the
-thread finds the connection broken, the task gets the error with its next batch.
+its transaction would be lost at every attempt.  So a thread serves the connection while the task
+waits for the next batch, and only then, because the code that uses the connection holds the lock.
+If the thread finds the connection broken, the task gets the error with its next batch.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tmqp_spark.errors import ConnectionBroken
 
 __all__ = ["attended"]
 
-#: Well below any interval between pings.
+#: Seconds between two checks, well below any interval between pings.
 _LOOK_S: Final = 0.5
 
 
 class _Tended(Protocol):
-    """A connection that can take what has come without waiting."""
+    """A connection that can process received bytes without waiting."""
 
     def tend(self) -> None:
-        """Take what has come, and answer pings.
+        """Process received bytes, and answer pings.
 
-        :raises ConnectionBroken: when it is gone.
+        :raises ConnectionBroken: if the connection is lost.
         """
 
 
 class _Attendant:
-    """Looks after a connection while nobody works on it."""
+    """A thread that serves a connection while no other code uses it."""
 
     def __init__(self, link: _Tended) -> None:
         self._link = link
@@ -54,21 +54,21 @@ class _Attendant:
                 self.working.release()
 
     def end(self) -> None:
-        """Leave the connection alone from now on."""
+        """Stop serving the connection."""
         self._over.set()
         self._thread.join()
 
 
 def attended(link: _Tended, batches: Iterable[Any]) -> Generator[Any, None, None]:
-    """The same batches; while one is awaited the connection is looked after.
+    """Yield the same batches; the connection is served while the next one is awaited.
 
-    :raises ConnectionBroken: before a batch, when the connection was lost meanwhile.
+    :raises ConnectionBroken: before a batch, if the connection was lost meanwhile.
     """
     source = iter(batches)
     attendant = _Attendant(link)
     try:
         while True:
-            # The thread may have the connection until the next batch is here.
+            # The thread may use the connection until the next batch arrives.
             batch = next(source, None)
             with attendant.working:
                 if attendant.error is not None:

@@ -1,7 +1,7 @@
 """The source ``tmqp_capture``: wire captures and fuzz corpora as tables, parsed by the codec.
 
-The files are listed where the query is planned, and returned in portions of about equal size;
-they must stand under the same paths on the executors.
+The files are listed where the query is planned, and returned in portions of about equal size; they
+must have the same paths on the executors.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class CaptureReader(DataSourceReader):
         )
 
     def partitions(self) -> list[CapturePartition]:
-        """The files that there are now, in portions of about equal size."""
+        """The current files, in portions of about equal size."""
         files = _files(self._options)
         wanted = self._options.min_partitions
         if wanted is None:
@@ -195,7 +195,7 @@ def _patterns(options: CaptureOptions) -> list[str]:
 
 
 def _below(folder: str) -> list[tuple[int, str]]:
-    """The files below a folder; what begins with a dot or underscore is not data."""
+    """The files below a folder; names that begin with a dot or underscore are not data."""
     files: list[tuple[int, str]] = []
     folders: list[str] = []
     with os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""Requests about queues: which of them a source reads, and which messages the broker keeps of each.
+"""Finds the queues that a source reads, and the messages that the broker keeps in each.
 
 Every request covers many queues and is one round trip.  A source that names a few channels requests
 them concurrently; one that names many, or a pattern, requests all and selects here.
@@ -21,23 +21,23 @@ from tmqp_spark.transport import BrokerLink, refusal
 
 __all__ = ["Catalog", "QueueState", "Subscription", "answer_list"]
 
-#: A source of more channels than this asks for all of the broker's.
+#: A source of more channels than this requests all channels of the broker.
 _MOST_FILTERS: Final = 4
 _NEVER: Final = 2**63 - 1
-#: A question about so many queues that it is longer is not held by the broker, whose messages are
-#: bounded, but asked from time to time.
+#: A longer request, about very many queues, would exceed the broker's limits, so the broker does
+#: not hold it; instead, a short one is repeated from time to time.
 _LARGEST_QUESTION: Final = 500_000
-#: Letters with which every match of a pattern begins.
+#: The characters with which every match of a pattern begins.
 _PLAIN_START: Final = re.compile(r"[A-Za-z0-9_-]+(?![A-Za-z0-9_*?{-])")
 
 
 class QueueState:
-    """What the broker keeps of a queue.
+    """The messages that the broker keeps in a queue.
 
-    ``earliest`` and ``latest`` are sequences (where nothing is kept, ``earliest`` is ``latest`` +
-    1), ``oldest_ms`` when the earliest came.  ``at`` is the first sequence that came at the time
-    asked for or later, ``committed`` where the cursor asked for is, -1 if there is none; both are
-    None if nothing was asked for.
+    ``earliest`` and ``latest`` are sequences (if no message is kept, ``earliest`` is ``latest`` +
+    1), ``oldest_ms`` is the arrival time of the earliest.  ``at`` is the first sequence that
+    arrived at the requested time or later, ``committed`` the position of the requested cursor, -1
+    if it does not exist; both are None if not requested.
     """
 
     __slots__ = (
@@ -86,17 +86,17 @@ class QueueState:
         return queue_key(self.channel, self.queue)
 
     def size_of(self, count: int) -> int:
-        """About how many bytes so many of its messages are."""
+        """Estimate the size of this number of its messages."""
         return self.bytes * count // self.count if self.count else 0
 
 
 class Subscription:
     """Which queues a source reads.
 
-    ``named`` are those that the user named one by one, which therefore must be there.
+    ``named`` are those that the user named individually, which therefore must exist.
 
     :raises InvalidOption: unless exactly one of ``subscribe``, ``subscribePattern`` and ``assign``
-        says so.
+        is set.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -162,7 +162,7 @@ class Subscription:
         return key in self.named or key.rpartition("/")[0] in self._channels
 
     def filters(self) -> list[tuple[str, int | None]]:
-        """What to ask the broker for: filters of channels, and a queue id where one is enough."""
+        """The filters of channels to request, each with a queue id if a single one is enough."""
         if self._pattern is not None:
             pattern = self._pattern.pattern
             start = None if "|" in pattern else _PLAIN_START.match(pattern)
@@ -180,7 +180,7 @@ class Subscription:
         ]
 
     def missing(self, states: Mapping[str, QueueState]) -> list[str]:
-        """Queues that were named and are not there."""
+        """Return the named queues that do not exist."""
         return sorted(self.named - states.keys())
 
 
@@ -191,18 +191,19 @@ class Catalog:
         self._link = link
         self.subscription = subscription
         self._filters = subscription.filters()
-        # Queues that pass the filters and are not the subscription's: they shall wake nobody.
+        # Queues that pass the filters but do not belong to the subscription: their messages are
+        # reported as known, so that they do not end a wait.
         self._others: set[str] = set()
 
     def look(
         self, timestamp_ms: int | None = None, cursor: str | None = None
     ) -> dict[str, QueueState]:
-        """What is kept now, by ``channel/queue``.
+        """Request the current states, by ``channel/queue``.
 
-        :param timestamp_ms: also find the first message that came then or later.
-        :param cursor: also find where this cursor is.
+        :param timestamp_ms: also find the first message that arrived then or later.
+        :param cursor: also find the position of this cursor.
         :raises BrokerRefused: and BrokerUnreachable, as the link does.
-        :raises DecodeFailed: when the answer cannot be read.
+        :raises DecodeFailed: if the answer is invalid.
         """
         more = [] if timestamp_ms is None else [(HEADER_TIMESTAMP, str(timestamp_ms))]
         if cursor is not None:
@@ -220,10 +221,10 @@ class Catalog:
     def wait(
         self, places: Places, wait_ms: int, beside: Callable[[], Callable[[], object]] | None = None
     ) -> dict[str, QueueState]:
-        """What is kept, as soon as that is more than ``places`` or the wait is over.
+        """Return the states as soon as there are messages beyond ``places``, or the wait is over.
 
-        :param beside: sends something else first, and returns what takes its answer; so both are
-            one round trip.
+        :param beside: sends another request first, and returns a function that takes its answer, so
+            both are one round trip.
         :raises BrokerRefused: as :meth:`look`.
         """
         known = self._known(places)
@@ -234,7 +235,7 @@ class Catalog:
             if wait_ms > 0 and not _is_new(places, found):
                 self._link.rest(wait_ms)
             return found
-        # One question is held, so one filter must do.
+        # The broker holds only one request, so there is only one filter.
         channel, queue = self._filters[0] if len(self._filters) == 1 else ("*", None)
         headers = (*_of_queue(queue), (HEADER_WAIT, str(wait_ms)))
 
@@ -247,13 +248,13 @@ class Catalog:
 
         answer = self._link.patiently("offsets", once)
         if answer.content_type == int(ResultCode.BUSY):
-            # The broker holds as many answers as it may: wait here.
+            # The broker already holds as many requests as it allows: wait here.
             self._link.rest(wait_ms)
             return self.look()
         return self._states([answer])
 
     def _known(self, places: Places) -> bytes:
-        """What is known, as the question holds it."""
+        """The known sequences, as the body of the request."""
         known = [_known(key, place.next - 1, place.incarnation) for key, place in places.items()]
         known += [_known(key, _NEVER, "") for key in self._others - places.keys()]
         return json.dumps(known, separators=(",", ":")).encode()
@@ -275,9 +276,9 @@ class Catalog:
 
 
 def answer_list(link: BrokerLink, answer: Frame) -> list[dict[str, Any]]:
-    """The objects of an answer that is a JSON array of them.
+    """Read an answer that is a JSON array of objects.
 
-    :raises DecodeFailed: when it is not.
+    :raises DecodeFailed: if it is not such an array.
     """
     try:
         data = json.loads(answer.payload or b"[]")
@@ -297,7 +298,7 @@ def _told(beside: Callable[[], Callable[[], object]]) -> object:
 
 
 def _is_new(places: Places, states: Mapping[str, QueueState]) -> bool:
-    """Whether there is more than is known."""
+    """Whether there are messages or queues that are not known."""
     if places.keys() != states.keys():
         return True
     return any(state.latest >= places[key].next for key, state in states.items())

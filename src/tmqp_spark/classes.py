@@ -1,10 +1,10 @@
 """Java's shared classes: a file with the classes that Spark's JVM loads, for a faster start.
 
-Theory of operation.  A JVM can be told to write the classes that it has loaded to a file when it
-ends; another one maps that file instead of reading thousands of classes from jars and checking
-them.  The file belongs to one Java and one set of jars; a JVM ignores a file of another.  So the
-first command that starts its own JVM creates the file, in the user's cache folder, and later
-commands use it.  If that does not work, a marker prevents further attempts.
+Theory of operation.  A JVM can write the classes that it has loaded to a file when it ends; another
+one maps that file instead of reading thousands of classes from jars and checking them.  The file
+belongs to one Java and one set of jars; a JVM ignores a file of another.  So the first command that
+starts its own JVM creates the file, in the user's cache folder, and later commands use it.  If that
+does not work, a marker prevents further attempts.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tmqp_spark.java import brought_java, cache_folder
 
 __all__ = ["SharedClasses", "end_jvm"]
 
-#: What Java says about the file goes to standard output, where a command's results go.
+#: Keeps Java's messages about the file off standard output, where a command prints its results.
 _SILENT: Final = "-Xlog:disable -Xlog:all=error:stderr"
 _PATIENCE_S: Final = 60.0
 _NOT_POSSIBLE: Final = ".none"
 
 
 class SharedClasses:
-    """The file for one Java and the Spark that is installed.
+    """The file for one Java and the installed Spark.
 
     :param java: the program that Spark starts.
     :param cache: the folder for the file; the user's cache folder if None.
 
-    ``path`` is None where there can be none.
+    ``path`` is None if the file cannot be created or used.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SharedClasses:
 
     @property
     def to_make(self) -> bool:
-        """The JVM that is started next shall write it."""
+        """Whether the next JVM must write the file."""
         return self.path is not None and not self.path.exists()
 
     @property
@@ -63,7 +63,7 @@ class SharedClasses:
         return self.path.with_suffix(f".{os.getpid()}")
 
     def options(self) -> str:
-        """What the JVM is told; empty where there can be no file."""
+        """Return the options for the JVM; empty if the file cannot be used."""
         if self.path is None:
             return ""
         _sweep(self.path.parent)
@@ -77,13 +77,13 @@ class SharedClasses:
         return f"-XX:ArchiveClassesAtExit={self._fresh} {_SILENT}"
 
     def keep(self) -> bool:
-        """Put in its place what a JVM that has ended wrote; whether it wrote anything."""
+        """Move the file that an ended JVM wrote to its place; return whether it wrote one."""
         if self.path is None:
             return False
         fresh = self._fresh
         with suppress(OSError):
             if fresh.exists() and fresh.stat().st_size:
-                # Others may start this moment: they see none or a whole one.
+                # A rename, so that JVMs that start meanwhile never see a part of the file.
                 fresh.replace(self.path)
                 return True
             fresh.unlink(missing_ok=True)
@@ -92,12 +92,12 @@ class SharedClasses:
 
 
 def end_jvm(context: Any) -> bool:
-    """End the JVM of this process' Spark, whose session was stopped, and wait for it.
+    """End the JVM of this process after its session was stopped, and wait for it.
 
-    A session that is made afterwards starts another one.
+    A later session starts another one.
 
-    :param context: the class ``SparkContext``, which holds the way to the JVM.
-    :returns: whether it has ended; not where somebody else had started it.
+    :param context: the class ``SparkContext``, which has the connection to the JVM.
+    :returns: whether it has ended; False if another program had started it.
     """
     gateway = context._gateway
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
@@ -105,7 +105,7 @@ def end_jvm(context: Any) -> bool:
         return False
     gateway.shutdown()
     context._gateway = context._jvm = None
-    # It reads there, and ends when there is nothing more to come.
+    # The JVM ends at the end of its standard input.
     process.stdin.close()
     try:
         process.wait(_PATIENCE_S)
@@ -117,7 +117,7 @@ def end_jvm(context: Any) -> bool:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a JVM wrote whose command was killed."""
+    """Remove the files of JVMs whose commands were killed."""
     for path in folder.glob("classes-*"):
         number = path.suffix[1:]
         if not number.isdigit():
@@ -132,7 +132,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _jars(environment: Mapping[str, str]) -> Path | None:
-    """The folder with the jars of the Spark that is started; None if it cannot be told."""
+    """The folder with the jars of the Spark that will be started; None if unknown."""
     home = environment.get("SPARK_HOME")
     if home is None:
         try:
@@ -145,7 +145,7 @@ def _jars(environment: Mapping[str, str]) -> Path | None:
 
 
 def _key(java: Path, jars: Path) -> str:
-    """What tells this Java and these jars from others."""
+    """A key that distinguishes this Java and these jars from others."""
     told = [str(java.resolve()), str(jars.resolve())]
     # The Java that is brought along is started by another program, which stays as it is.
     brought = brought_java()

@@ -1,11 +1,11 @@
 """Exactly once: tasks stage rows in transactions, and one commit makes them visible.
 
 Theory of operation.  Each task opens its own transaction and pushes into it; the rows are not
-visible.  Then one place names the transactions of the successful attempts, and the broker makes all
-of them visible together, with the mark that this *epoch* of this *application* is committed.  A
-repetition, in part or as a whole, after any failure, has the same result: a committed epoch accepts
-nothing more, and rows of transactions that were not named are never visible (docs/protocol.md,
-"Transactions").
+visible.  Then a single commit names the transactions of the successful attempts, and the broker
+makes all of them visible together, with the mark that this *epoch* of this *application* is
+committed.  A repetition, in part or as a whole, after any failure, has the same result: a committed
+epoch accepts nothing more, and rows of transactions that were not named are never visible
+(docs/protocol.md, "Transactions").
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _COMMITTED: Final = "committed"
 
 
 class TaskKey:
-    """What a task stages for: the ``application`` and its ``epoch``, the ``part`` of that, and
-    which ``attempt`` at the part this is; all but the name are numbers from 0 on."""
+    """Identifies the work of a task: the ``application`` and its ``epoch``, the ``part`` of the
+    epoch, and the ``attempt`` at this part; all but the name are numbers from 0 on."""
 
     __slots__ = ("application", "attempt", "epoch", "part")
 
@@ -66,12 +66,12 @@ class TaskKey:
 class Staging:
     """A task's transaction.
 
-    :param link: what it is pushed through; nobody else may use it meanwhile.
-    :param places: where the rows go, for errors.
-    :param window: blocks in progress at most.
+    :param link: the connection for it; no other code may use it meanwhile.
+    :param places: the targets of the rows, for errors.
+    :param window: the most blocks in flight.
 
-    ``number`` is the transaction's, 0 when there is none; ``committed`` says that the epoch is
-    committed already, so that nothing needs to be pushed.
+    ``number`` is the number of the transaction, 0 if there is none; ``committed`` is true if the
+    epoch is already committed, so that nothing needs to be pushed.
     """
 
     def __init__(self, link: BrokerLink, key: TaskKey, places: str, window: int) -> None:
@@ -88,7 +88,7 @@ class Staging:
     def open(self, timeout_ms: int) -> None:
         """Begin the transaction.
 
-        :param timeout_ms: the broker gives it up after so long without a push.
+        :param timeout_ms: the broker aborts it after this time without a push.
         :raises BrokerRefused: and :class:`BrokerUnreachable`.
         """
         key = self._key
@@ -110,9 +110,9 @@ class Staging:
     def push(self, block: memoryview) -> None:
         """Stage whole messages; does not wait unless the window is full.
 
-        :raises BrokerRefused: when the broker does not take these or earlier ones.
-        :raises SparkError: when the connection is lost: what arrived is not known, so the attempt
-            is over.
+        :raises BrokerRefused: if the broker refuses these or earlier ones.
+        :raises SparkError: if the connection is lost; the attempt has then failed, because it is
+            unknown what arrived.
         """
         self._largest = max(self._largest, len(block))
         try:
@@ -135,8 +135,8 @@ class Staging:
     def finish(self, count: int) -> None:
         """Wait until everything is staged.
 
-        :param count: how many messages that must be.
-        :raises SparkError: as :meth:`push`, or when the broker counts otherwise.
+        :param count: the expected number of messages.
+        :raises SparkError: as :meth:`push`, or if the broker has another number.
         """
         try:
             while self._under_way:
@@ -150,7 +150,7 @@ class Staging:
             )
 
     def give_up(self) -> None:
-        """Have the broker forget it, if it can still be told; else the timeout does."""
+        """Abort the transaction if the connection is open; otherwise its timeout ends it."""
         if self.number and not self.committed and self._link.is_open:
             abort(self._link, self._key.application, [self.number])
 
@@ -167,7 +167,7 @@ class Staging:
         self._staged = _information(answer, "push into transaction").count
 
     def lost(self, error: ConnectionBroken) -> SparkError:
-        """The error of an attempt whose connection was lost: it is over."""
+        """Make the error of an attempt that failed because its connection was lost."""
         text = (
             f"{error}; {self._key} is to be tried again as a whole (spark.task.maxFailures);"
             " nothing of it was written"
@@ -181,13 +181,13 @@ class Staging:
 
 
 def commit(link: BrokerLink, application: str, epoch: int, named: Iterable[tuple[int, int]]) -> int:
-    """Make all that some transactions hold visible, at once, and mark the epoch as committed.
+    """Make the messages of some transactions visible at once, and mark the epoch as committed.
 
-    Done again it does nothing; after a lost connection it is done again by itself.
+    Repeating it has no effect; after a lost connection it is repeated automatically.
 
     :param named: number and message count of each transaction.
-    :returns: messages pushed by this; 0 if the epoch was committed before.
-    :raises SparkError: when that cannot be; then nothing is pushed.
+    :returns: the number of messages pushed; 0 if the epoch was committed before.
+    :raises SparkError: if that is impossible; then nothing is pushed.
     """
     listed = [{"Id": number, "Count": count} for number, count in named]
     headers = ((HEADER_EPOCH, str(epoch)),)
@@ -201,9 +201,9 @@ def commit(link: BrokerLink, application: str, epoch: int, named: Iterable[tuple
 
 
 def abort(link: BrokerLink, application: str, numbers: Iterable[int]) -> None:
-    """Have the broker forget some transactions; those that it does not know are forgotten.
+    """Abort transactions; unknown ones are ignored.
 
-    What cannot be said now is done by the timeouts.
+    If the connection is lost, their timeouts end them.
     """
     for number in numbers:
         headers = ((HEADER_TRANSACTION, str(number)),)
@@ -225,7 +225,7 @@ def _explained(error: BrokerRefused, advice: dict[int, str]) -> BrokerRefused:
     return BrokerRefused(f"{text}{advice.get(error.code, '')}", error.code, error.body)
 
 
-#: What a broker takes in one message unless it is told otherwise.
+#: The largest payload that a broker accepts by default.
 _USUAL_PAYLOAD_BYTES: Final = 1 << 20
 _RIGHTS: Final = "; the token lacks the right to push there"
 _OPEN_ADVICE: Final = {

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 __all__ = ["main"]
 
-#: What workers need of the tasks that these sources have.
+#: The modules that workers need for the tasks of these sources.
 _NEEDED: Final = (
     "numpy",
     "pyarrow",
@@ -31,7 +31,7 @@ _NEEDED: Final = (
     "pyspark.sql.worker.plan_data_source_read",
     "tmqp_spark.source",
 )
-#: Arrow's gathered jemalloc has a thread unless it is told to have none; nothing else looks here.
+#: Stops the jemalloc in Arrow from starting a thread; nothing else reads this variable.
 _ALLOCATOR: Final = ("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _load() -> Any:
-    """PySpark's daemon, when everything is loaded; None when something cannot be."""
+    """Load everything and return PySpark's daemon; None if something cannot be loaded."""
     os.environ.setdefault(*_ALLOCATOR)
     try:
         for name in _NEEDED:
@@ -61,13 +61,13 @@ def _load() -> Any:
 
 
 def _threads() -> int:
-    """How many threads this process has; 0 where the system does not tell."""
+    """The number of threads of this process; 0 if the system does not report it."""
     tasks = Path("/proc/self/task")
     return len(list(tasks.iterdir())) if tasks.is_dir() else 0
 
 
 def _differ() -> None:
-    """Workers that draw numbers from numpy's common source must not draw the same."""
+    """Seed numpy's global random generator differently in each worker."""
     source = sys.modules.get("numpy.random")
     if source is not None:
         source.seed()

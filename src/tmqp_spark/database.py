@@ -38,17 +38,17 @@ __all__ = ["BrokerDatabase", "check_database", "open_database"]
 
 _LOG: Final = logging.getLogger("tmqp_spark")
 _BUSY_S: Final = 10.0
-#: Of a block that was read as a whole nobody needs the pages again.
+#: A small cache, because no page of a block is needed again after the block was read.
 _CACHE_KIB: Final = 1_024
 
 
 def open_database(options: SourceOptions) -> BrokerDatabase | None:
-    """The database that a task reads from; None when ranges are read over the network.
+    """Open the database that a task reads from; None if ranges are read over the network.
 
-    Without ``journalDir`` they are, and where this machine has no such directory: it is another one
-    than the broker's then, which is said in the log.
+    They are if ``journalDir`` is not set, or if this machine does not have the directory, because
+    it is not the broker's machine; that is logged.
 
-    :raises DatabaseUnusable: when there is one that cannot be read here.
+    :raises DatabaseUnusable: if the directory exists, but its database cannot be read.
     """
     if not options.journal_dir:
         return None
@@ -69,7 +69,8 @@ def open_database(options: SourceOptions) -> BrokerDatabase | None:
 
 
 def check_database(options: SourceOptions) -> None:
-    """See, before a query begins, that what ``journalDir`` names can be read, if it is here.
+    """Check before a query begins that the directory ``journalDir``, if it exists here, can be
+    read.
 
     :raises DatabaseUnusable: as :func:`open_database`.
     """
@@ -82,16 +83,16 @@ class BrokerDatabase:
     """The database in a broker's data directory, open for reading; close it in the same process.
 
     :param directory: the broker's data directory, on this machine.
-    :raises DatabaseUnusable: when it cannot be read here; the text says why and what to do.
+    :raises DatabaseUnusable: if it cannot be read; the text has the reason and a remedy.
 
-    ``mark`` is what references to its blocks bear.
+    ``mark`` is the mark in references to its blocks.
     """
 
     def __init__(self, directory: str) -> None:
         self.path = Path(directory) / DATABASE_NAME
         try:
             found = self.path.stat()
-            # SQLite says of any file that it cannot open the same.
+            # SQLite has the same error for every file that it cannot open.
             os.close(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
         except OSError as error:
             raise DatabaseUnusable(_refused(self.path, error)) from None
@@ -124,13 +125,13 @@ class BrokerDatabase:
         self.close()
 
     def close(self) -> None:
-        """Give it back; a second call does nothing."""
+        """Close the database; a second call does nothing."""
         self._db.close()
 
     def block(self, wanted: BlockReference) -> bytes | None:
-        """The block of a reference; None when it is not there any more.
+        """Return the block of a reference; None if it no longer exists.
 
-        :raises DatabaseUnusable: when the database cannot be read.
+        :raises DatabaseUnusable: if the database cannot be read.
         """
         size = index_end(wanted.count) + wanted.body_size
         with self._explained():

@@ -1,4 +1,4 @@
-"""The socket of a connection to the broker: by TCP, by TLS, or of this machine."""
+"""Opens the socket of a connection to the broker: TCP, TLS, or a Unix socket."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tmqp_spark.options import ConnectionOptions
 
 __all__ = ["dial"]
 
-#: What OpenSSL says when the peer answers a TLS hello with something else.
+#: OpenSSL's errors if the peer answers a TLS hello with something else.
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_EOF_WHILE_READING"})
 
 
 def dial(options: ConnectionOptions, address: Address, timeout_s: float) -> socket.socket:
-    """Connect to an address, with TLS if that is wanted.
+    """Connect to an address, with TLS if the options request it.
 
-    :raises TlsMistake: when the server's certificate is refused, it does not speak TLS, or a file
-        of this client cannot be used.
-    :raises OSError: when there is no connection.
+    :raises TlsMistake: if the server's certificate is not accepted, the server does not speak TLS,
+        or a file of this client cannot be used.
+    :raises OSError: if the connection fails.
     """
     if address.socket_path:
         plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -60,9 +60,9 @@ def dial(options: ConnectionOptions, address: Address, timeout_s: float) -> sock
 
 
 def _tls_context(options: ConnectionOptions) -> ssl.SSLContext:
-    """What TLS is set up with.
+    """Make the TLS context.
 
-    :raises TlsMistake: when a file of it cannot be used; the text names the file.
+    :raises TlsMistake: if one of its files cannot be used; the text names the file.
     """
     for name, path in (
         ("tls.ca", options.tls_ca),

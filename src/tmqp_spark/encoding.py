@@ -67,10 +67,10 @@ _HEX4: Final = np.frombuffer(b"".join(b"%04x" % number for number in range(65_53
 class EncodedBatch:
     """The messages of one batch.
 
-    ``data`` are all of them, one after the other; message ``i`` begins at ``offsets[i]``;
-    ``offsets`` has one entry more than there are messages.  ``acknowledges`` and
-    ``acknowledge_offsets`` are what a server answers if it takes each of them, alike.  ``source``
-    is the client they are made for.
+    ``data`` has all messages, one after the other; message ``i`` begins at ``offsets[i]``, and the
+    last of the ``offsets`` is the end.  ``acknowledges`` and ``acknowledge_offsets`` are in the
+    same way the server's answers if it accepts all of them.  ``source`` is the id of the client
+    that pushes them.
     """
 
     __slots__ = ("acknowledge_offsets", "acknowledges", "count", "data", "offsets", "source")
@@ -92,7 +92,7 @@ class EncodedBatch:
         self.acknowledge_offsets = acknowledge_offsets
 
     def cuts(self, most_bytes: int) -> list[int]:
-        """Where to cut it into blocks: row numbers, the first 0, the last ``count``.
+        """Return where to cut the batch into blocks: row numbers from 0 to ``count``.
 
         A block has at most ``most_bytes``, unless a single message alone has more.
         """
@@ -107,24 +107,24 @@ class EncodedBatch:
         return cuts
 
     def block(self, start: int, end: int) -> memoryview:
-        """The bytes of messages ``start`` to ``end``, the latter not included."""
+        """Return the bytes of the messages from ``start`` to before ``end``."""
         return self.data[int(self.offsets[start]) : int(self.offsets[end])]
 
     def expected(self, start: int, end: int) -> bytes:
-        """The acknowledges of messages ``start`` to ``end``."""
+        """Return the expected acknowledgements of the messages from ``start`` to before ``end``."""
         offsets = self.acknowledge_offsets
         return bytes(self.acknowledges[int(offsets[start]) : int(offsets[end])])
 
 
 class MessageEncoder:
-    """Makes push messages of Arrow batches of one schema.
+    """Makes push messages from Arrow batches of one schema.
 
-    :param channel: where to push what names no channel itself; empty if each row does.
-    :param queue: the queue id likewise; None if each row names one.
-    :param source: the client's own id: a server takes no other (F42).
-    :param id_prefix: generated message ids are this and a number that increases; rows with an id of
-        their own, not empty, keep it.
-    :param ask: ask the server to acknowledge each message.
+    :param channel: the channel for rows that name none; empty if all rows name one.
+    :param queue: the queue id for rows that name none; None if all rows name one.
+    :param source: the client's own id; a server accepts no other (F42).
+    :param id_prefix: the beginning of generated message ids, followed by a number that increases;
+        rows with a message id keep theirs.
+    :param ask: request an acknowledgement of each message.
     """
 
     def __init__(
@@ -143,19 +143,20 @@ class MessageEncoder:
         self.rename(source)
 
     def rename(self, source: str) -> None:
-        """Make messages of another client from now on: after a new connection it has another id."""
+        """Make messages from this client id from now on, because a new connection has another
+        one."""
         self._named = source
         self._source = _name_bytes("client id", source)
 
     @property
     def made(self) -> int:
-        """Messages made so far; the next generated id has this number."""
+        """The number of messages made so far; the next generated id has this number."""
         return self._made
 
     def encode(self, batch: pa.RecordBatch) -> EncodedBatch:
-        """Make a message of each row.
+        """Make a message from each row.
 
-        :raises EncodingError: for a row that cannot be one.
+        :raises EncodingError: if a row cannot be a message.
         """
         count = batch.num_rows
         if count == 0:
@@ -209,7 +210,7 @@ class MessageEncoder:
         return _fixed(matrix)
 
     def _targets(self, given: Any, where: str) -> Any:
-        """The channels as a column of bytes, or None where all rows go to the same."""
+        """The channels as a column of bytes, or None if all rows have the same channel."""
         if given is None:
             return None
         if given.null_count:
@@ -221,7 +222,7 @@ class MessageEncoder:
         return _binary(given)
 
     def _queues(self, given: Any, count: int, where: str) -> Any:
-        """Low and high byte of the queue ids: one pair for all, or one for each row."""
+        """The low and high bytes of the queue ids: one pair for all rows, or one for each."""
         if given is None:
             assert self._queue is not None, "the options were checked"
             return np.array([self._queue & 0xFF, self._queue >> 8], np.uint8)
@@ -241,7 +242,7 @@ class MessageEncoder:
     def _answers(
         self, head: Any, sizes: Any, ids: Any, target: Any, low_high: Any, count: int
     ) -> tuple[memoryview, Any]:
-        """The acknowledges of all rows, as a server makes them (F78)."""
+        """The acknowledgements of all rows, as a server makes them (F78)."""
         if not self._ask:
             return memoryview(b""), np.zeros(count + 1, np.int64)
         answer = np.zeros((count, HEAD_BYTES), np.uint8)
@@ -275,7 +276,8 @@ def _no_nulls(column: Any, name: str, where: str) -> Any:
 
 
 def _binary(column: Any) -> Any:
-    """A column of text or bytes as bytes with offsets of 64 bits: a batch may hold over 2 GiB."""
+    """Convert a column of text or bytes to bytes with 64-bit offsets, because a batch may exceed 2
+    GiB."""
     if pa.types.is_large_binary(column.type):
         return column
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -284,7 +286,7 @@ def _binary(column: Any) -> Any:
 
 
 def _fixed(matrix: Any) -> Any:
-    """A column of bytes, each row as long as the others."""
+    """A column of bytes in which all rows have the same length."""
     count, width = matrix.shape
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int64)[: count + 1]
     return pa.Array.from_buffers(
@@ -293,7 +295,7 @@ def _fixed(matrix: Any) -> Any:
 
 
 def _pieces(column: Any) -> tuple[memoryview, Any]:
-    """The memory of a column of bytes, and where each row begins in it."""
+    """The memory of a column of bytes, and the offset of each row in it."""
     buffers = column.buffers()
     offsets = np.frombuffer(buffers[1], np.int64, len(column) + 1, column.offset * 8)
     if buffers[2] is None:
@@ -319,7 +321,7 @@ def _lengths(column: Any, what: str, where: str) -> Any:
 
 
 def _first_bytes(high_priority: Any) -> Any:
-    """Message type, and the bit of high priority (F2)."""
+    """The first bytes: message type and the bit of high priority (F2)."""
     if high_priority is None:
         return TYPE_QUEUE_MESSAGE
     flags = pc.fill_null(high_priority, False).to_numpy(zero_copy_only=False)
@@ -327,7 +329,8 @@ def _first_bytes(high_priority: Any) -> Any:
 
 
 def _second_bytes(ttl: Any, blocks: Any, ask: bool, where: str) -> Any:
-    """Time to live, and the bits of acknowledge and header block (F2, F11)."""
+    """The second bytes: time to live and the bits for acknowledgement and header block (F2,
+    F11)."""
     flags = PENDING_ACKNOWLEDGE if ask else 0
     if ttl is None and blocks is None:
         return flags | DEFAULT_TTL
@@ -345,7 +348,8 @@ def _second_bytes(ttl: Any, blocks: Any, ask: bool, where: str) -> Any:
 
 
 def _with_payload_length(head: Any, sizes: Any) -> tuple[Any, Any]:
-    """Write the payload lengths (F4), in the head or behind it; the column of heads."""
+    """Write the payload lengths (F4) into or after the heads; return the column of heads, and the
+    lengths."""
     count = len(sizes)
     longest = int(sizes.max()) if count else 0
     if longest <= LARGEST_SHORT:
@@ -373,7 +377,7 @@ def _with_payload_length(head: Any, sizes: Any) -> tuple[Any, Any]:
 
 
 def _header_blocks(column: Any, where: str) -> Any:
-    """The header block of each row with its length before it; empty where there is none (F9)."""
+    """The header block of each row, preceded by its length; empty if there is none (F9)."""
     # Keys and values are those of the whole column, whatever slice of it this is.
     if pa.types.is_map(column.type):
         keys, values = column.keys, column.items
@@ -405,7 +409,7 @@ def _header_blocks(column: Any, where: str) -> Any:
 
 
 def _check_headers(keys: Any, values: Any, where: str) -> None:
-    """A line break would forge another header, a colon another key (F7)."""
+    """Refuse line breaks and colons, which would forge other headers or keys (F7)."""
     if len(keys) == 0:
         return
     if keys.null_count or pc.any(pc.equal(keys, "")).as_py():

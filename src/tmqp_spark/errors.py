@@ -33,7 +33,7 @@ class SparkError(TmqpError):
 
 
 class InvalidOption(SparkError):
-    """An option is unknown, missing, or has a value that it cannot have."""
+    """An option is unknown, missing, or invalid."""
 
 
 class InvalidSchema(SparkError):
@@ -41,11 +41,11 @@ class InvalidSchema(SparkError):
 
 
 class BrokerUnreachable(SparkError):
-    """No connection came about, or it broke more often than ``retries`` allows."""
+    """The connection failed, or was lost more often than ``retries`` allows."""
 
 
 class BrokerRefused(SparkError):
-    """The broker answered with a result code; ``code`` is it, ``body`` the answer's payload."""
+    """The broker answered with the result code ``code``; ``body`` is the payload of its answer."""
 
     def __init__(self, text: str, code: int, body: bytes = b"") -> None:
         super().__init__(text)
@@ -57,7 +57,7 @@ class BrokerRefused(SparkError):
 
 
 class DataLost(SparkError):
-    """Messages that were to be read are not kept any more, or the queue is another one."""
+    """Messages that had to be read are no longer kept, or the queue was replaced by another one."""
 
 
 class GroupShared(SparkError):
@@ -69,16 +69,16 @@ class DatabaseUnusable(SparkError):
 
 
 class DecodeFailed(SparkError):
-    """What the broker sent is not what was asked for, or was damaged on its way."""
+    """The broker's answer is invalid, or was damaged on its way."""
 
 
 class TlsMistake(SparkError):
-    """TLS cannot work as it is set up; the text names the file or the certificate, and trying again
-    would not help."""
+    """TLS is configured wrongly, so a retry would not help; the text names the file or the
+    certificate."""
 
 
 class ConnectionBroken(SparkError):
-    """The connection is gone; what was asked on it may be asked again on another."""
+    """The connection was lost; its requests can be repeated on another one."""
 
 
 class StandsBy(ConnectionBroken):
@@ -99,4 +99,4 @@ class JavaMissing(SparkError):
 
 
 class EncodingError(SparkError):
-    """A row cannot be a message; the text says which, and what to do."""
+    """A row cannot be a message; the text names the row and a remedy."""

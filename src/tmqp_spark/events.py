@@ -50,7 +50,7 @@ def _count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventOptions:
-    """Which events are heard."""
+    """The options that select events."""
 
     events: str = option(
         "events", str, "names, such as `ClientConnected,QueueCreated`", "", "all that are possible"
@@ -75,7 +75,7 @@ class EventsPartition(InputPartition):
 
 
 class TmqpEventsReader(DataSourceStreamReader):
-    """Hears events, in the driver; on executors it only makes columns of them."""
+    """Receives events in the driver; on executors it only converts them to columns."""
 
     _feed: EventFeed | None = None
     _run = ""
@@ -98,25 +98,25 @@ class TmqpEventsReader(DataSourceStreamReader):
         return self._feed
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """From the moment on at which this is heard."""
+        """Return the offset of the first event after this call."""
         self._listening()
         return _offset(self._run, 0)
 
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """How far the next batch goes; what is before ``start`` is done with."""
+        """Return the end of the next batch; events before ``start`` are processed."""
         feed = self._listening()
         done = start["n"] if start.get("r") == self._run else 0
         feed.drop(done)
         count = feed.wait(done, self._options.poll_wait_ms / 1000)
         if count == 0 and start.get("r") != self._run:
-            # Nothing heard yet: another offset would be a batch of nothing.
+            # No event yet: a different offset would start an empty batch.
             return start
         return _offset(self._run, min(count, done + self._options.most_a_batch))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The events between two offsets."""
+        """Return the events between two offsets."""
         feed = self._listening()
         rows: list[EventRow] = []
         begin = start["n"] if start.get("r") == self._run else 0
@@ -133,7 +133,7 @@ class TmqpEventsReader(DataSourceStreamReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The events as columns."""
+        """Return the events as columns."""
         settle_memory()
         if not isinstance(partition, EventsPartition) or not partition.rows:
             return
@@ -144,12 +144,12 @@ class TmqpEventsReader(DataSourceStreamReader):
         )
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Everything up to there is done with."""
+        """Drop the events before this offset, because they are processed."""
         if self._feed is not None and end.get("r") == self._run:
             self._feed.drop(end["n"])
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop receiving events."""
         if self._feed is not None:
             self._feed.stop()
 
@@ -157,7 +157,7 @@ class TmqpEventsReader(DataSourceStreamReader):
 class TmqpEventsDataSource(DataSource):
     """``spark.readStream.format("tmqp_events")``.
 
-    :raises InvalidOption: for an option that is unknown or cannot be.
+    :raises InvalidOption: for an option that is unknown or invalid.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -178,7 +178,7 @@ class TmqpEventsDataSource(DataSource):
         return EVENTS.ddl()
 
     def reader(self, schema: StructType) -> Any:
-        """Nothing to read: a broker keeps no events."""
+        """Raise, because a broker keeps no events that a batch could read."""
         raise SparkError(
             "a broker keeps no events, so there is nothing to read in a batch: use"
             ' spark.readStream.format("tmqp_events")'

@@ -27,7 +27,7 @@ from tmqp_spark.transport import BrokerLink, backoff
 
 __all__ = ["EVENTS", "MISSED", "EventFeed", "EventRow", "EventSelection", "missed_row"]
 
-#: What is reported about an event; what it does not have is null.
+#: The columns of an event; those that it does not have are null.
 EVENTS: Final = Table(
     "tmqp_events",
     [
@@ -45,7 +45,7 @@ EVENTS: Final = Table(
 EventRow: TypeAlias = tuple[
     int, str, str | None, int | None, str | None, str | None, str | None, str | None, str
 ]
-#: The event that says that there may have been others.
+#: The name of the row that reports missed events.
 MISSED: Final = "EventsMissed"
 
 _OF_CHANNELS: Final = (
@@ -60,12 +60,13 @@ _TURN_S: Final = 0.5
 
 
 class EventSelection:
-    """Which events are listened to.
+    """The events that a feed receives.
 
-    :param events: their names; all that channels and queues allow if empty.
-    :param channels: of which channels, ``*`` for all there are and will be.
-    :param queues: of which queues the messages, ``orders/7``.
-    :raises InvalidOption: for a name that is no event, and where a channel or queue is missing.
+    :param events: their names; if empty, all that are possible with these channels and queues.
+    :param channels: the channels of the events; ``*`` for all, including later ones.
+    :param queues: the queues whose messages are reported, as ``orders/7``.
+    :raises InvalidOption: for an unknown event, or if an event needs channels or queues and there
+        are none.
     """
 
     def __init__(
@@ -95,11 +96,12 @@ class EventSelection:
         return name not in _OF_CHANNELS or bool(self.channels)
 
     def has_channel(self, name: str) -> bool:
-        """Whether its events are wanted."""
+        """Whether events of this channel are wanted."""
         return _ALL in self.channels or name in self.channels
 
     def of_server(self) -> list[str]:
-        """Events to subscribe to once, those for the feed's own use among them."""
+        """Return the events of the whole server to subscribe to, including those for the feed's own
+        use."""
         names = [
             name
             for name in sorted(self.events)
@@ -110,7 +112,8 @@ class EventSelection:
         return names
 
     def of_channel(self, channel: str) -> list[str]:
-        """Events to subscribe to in a channel, those for the feed's own use among them."""
+        """Return the events of a channel to subscribe to, including those for the feed's own
+        use."""
         names = []
         if self.has_channel(channel):
             names = [str(name) for name in _OF_CHANNELS if name in self.events]
@@ -120,17 +123,17 @@ class EventSelection:
         return names
 
     def shows(self, name: str, channel: str) -> bool:
-        """Whether an event that came is wanted, and not only for the feed's own use."""
+        """Whether a received event is wanted, and not only for the feed's own use."""
         return name in self.events and (name not in _OF_CHANNELS or self.has_channel(channel))
 
 
 class EventFeed(BrokerLink):
-    """Hears events from :meth:`listen` on, until :meth:`stop`.
+    """Receives events from :meth:`listen` to :meth:`stop`.
 
-    :param most: events put aside at most; the oldest make room.
-    :param clock_us: Unix time in microseconds.
+    :param most: the most events to keep; further ones displace the oldest.
+    :param clock_us: returns Unix time in microseconds.
 
-    Attributes: ``error`` ended it for good, None while it works; ``now_us`` is the clock.
+    Attributes: ``error``, the error that ended the feed for good, or None; ``now_us``, the clock.
     """
 
     def __init__(
@@ -152,12 +155,12 @@ class EventFeed(BrokerLink):
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tmqp-events", daemon=True)
 
-    # --- For whoever asks ------------------------------------------------------------------------
+    # --- For other threads -----------------------------------------------------------------------
 
     def listen(self) -> None:
-        """Begin, and wait until the subscriptions stand.
+        """Start, and wait until the server has accepted the subscriptions.
 
-        :raises SparkError: when the broker refuses, or is not reached in time.
+        :raises SparkError: if the broker refuses, or cannot be reached in time.
         """
         self._thread.start()
         self._ready.wait((self.options.connect_timeout_ms + self.options.request_timeout_ms) / 1000)
@@ -168,14 +171,15 @@ class EventFeed(BrokerLink):
             raise SparkError(f"{self.options.url}: no connection came about (connectTimeoutMs)")
 
     def stop(self) -> None:
-        """End; nothing more is heard."""
+        """Stop receiving events."""
         self._stopped.set()
         self._thread.join(self.options.request_timeout_ms / 1000)
 
     def wait(self, after: int, seconds: float) -> int:
-        """The number of events so far; waits a while if it is still ``after``.
+        """Return the number of events so far; if it is still ``after``, wait up to ``seconds`` for
+        more.
 
-        :raises SparkError: when the feed has ended for good.
+        :raises SparkError: if the feed has ended for good.
         """
         with self._more:
             self._more.wait_for(lambda: self._count > after or self.error is not None, seconds)
@@ -184,9 +188,9 @@ class EventFeed(BrokerLink):
             return self._count
 
     def rows(self, start: int, end: int) -> list[EventRow]:
-        """Events number ``start`` to ``end``, the latter not included.
+        """Return the events with the numbers ``start`` to before ``end``.
 
-        For those that there was no room for there is one row that says how many.
+        One row with their number stands for those that found no room.
         """
         with self._more:
             first = self._count - len(self._rows)
@@ -197,7 +201,7 @@ class EventFeed(BrokerLink):
         return kept
 
     def drop(self, before: int) -> None:
-        """Events with lower numbers are not asked for any more."""
+        """Drop the events with lower numbers, because they are no longer needed."""
         with self._more:
             while self._rows and self._count - len(self._rows) < before:
                 self._rows.popleft()
@@ -219,7 +223,7 @@ class EventFeed(BrokerLink):
                     self._put(missed_row(self.now_us(), f"not connected: {error}", None))
                 attempt += 1
                 self._stopped.wait(backoff(self.options).delay_s(attempt))
-            except Exception as error:  # noqa: BLE001 - whoever waits must learn of it
+            except Exception as error:  # noqa: BLE001 - waiting threads must get it
                 known = error if isinstance(error, SparkError) else None
                 with self._more:
                     self.error = known or SparkError(f"{self.options.url}: {error!r}")
@@ -229,9 +233,9 @@ class EventFeed(BrokerLink):
         self.close()
 
     def _subscribe(self) -> None:
-        """Subscribe to everything wanted that there is.
+        """Subscribe to the wanted events of the server, and of all existing channels and queues.
 
-        :raises SparkError: when the broker does not allow it.
+        :raises SparkError: if the broker refuses.
         """
         for name in self._wanted.of_server():
             code = self.finish(self._ask_for(name)).content_type
@@ -247,7 +251,7 @@ class EventFeed(BrokerLink):
                     self._subscribe_channel(channel["Name"])
 
     def _subscribe_channel(self, channel: str) -> None:
-        # What is refused here is not there (any more), or will be notified of when it comes.
+        # A refusal means that the queue does not exist; its creation will be reported.
         for name in self._wanted.of_channel(channel):
             self._ask_for(name, channel)
         for each, queue in self._wanted.queues:
@@ -255,7 +259,7 @@ class EventFeed(BrokerLink):
                 self._ask_for(str(EventName.MESSAGE_PRODUCED), channel, queue)
 
     def _ask_for(self, name: str, channel: str = "", queue: int | None = None) -> str:
-        """Send a subscription; its id."""
+        """Send a subscription; return its message id."""
         headers = []
         if channel:
             headers.append((HeaderName.CHANNEL_NAME.value, channel))
@@ -302,9 +306,9 @@ class EventFeed(BrokerLink):
 
 
 def missed_row(at_us: int, why: str, count: int | None) -> EventRow:
-    """The row for events that are not there.
+    """Make the row for missed events.
 
-    :param count: how many; None if nobody knows.
+    :param count: their number; None if unknown.
     """
     detail = json.dumps({"Count": count, "Reason": why})
     return (at_us, MISSED, None, None, None, None, None, None, detail)

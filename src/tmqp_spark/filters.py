@@ -21,8 +21,8 @@ _LAST: Final = 2**63 - 1
 
 
 class Filters:
-    """What is left of the messages: ``channels`` and ``queues`` are None for all, the bounds of
-    sequences and of times (microseconds of Unix time) are both included."""
+    """The accepted filters: ``channels`` and ``queues`` are None for all; the bounds of sequences
+    and times (microseconds of Unix time) are inclusive."""
 
     __slots__ = ("channels", "first", "last", "queues", "since_us", "until_us")
 
@@ -35,7 +35,7 @@ class Filters:
         self.until_us = _LAST
 
     def accept(self, column: str, comparison: str, value: Any) -> bool:
-        """Take one filter; False when Spark must apply it.
+        """Accept one filter; return False if Spark must apply it.
 
         :param comparison: ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` or ``not null``.
         """
@@ -76,18 +76,18 @@ class Filters:
         return True
 
     def covers(self, channel: str, queue: int) -> bool:
-        """Whether a queue can have any message that passes."""
+        """Whether a queue can have messages that pass."""
         if self.channels is not None and channel not in self.channels:
             return False
         return self.queues is None or queue in self.queues
 
     @property
     def by_time(self) -> bool:
-        """Times are bounded."""
+        """Whether there is a filter on times."""
         return self.since_us > -_LAST or self.until_us < _LAST
 
     def apply(self, portion: Portion) -> Portion:
-        """The messages of a portion that pass, by their times."""
+        """Return the messages of a portion that pass the filter on times."""
         if not self.by_time:
             return portion
         time = portion.entry["timestamp"]
@@ -103,7 +103,7 @@ def _interval(comparison: str, value: int) -> tuple[int, int]:
 
 
 def _microseconds(value: Any) -> int | None:
-    """A moment as microseconds of Unix time; None for one without a time zone, or no moment."""
+    """Convert a time to microseconds of Unix time; None if it has no time zone, or is no time."""
     if not isinstance(value, datetime) or value.tzinfo is None:
         return None
     since = value.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)

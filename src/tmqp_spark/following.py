@@ -35,9 +35,9 @@ _DEFAULT_START: Final = "latest"
 
 
 def check_stream(options: SourceOptions) -> None:
-    """See that the options make a streaming query.
+    """Check that the options are valid for a streaming query.
 
-    :raises InvalidOption: when they do not.
+    :raises InvalidOption: if they are not.
     """
     Subscription(options)
     starting_edge(options, _DEFAULT_START)
@@ -47,7 +47,7 @@ def check_stream(options: SourceOptions) -> None:
 class Following:
     """A streaming query's reader, on the driver.
 
-    :param clock: seconds, monotonic.
+    :param clock: returns seconds of a monotonic clock.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class Following:
     # --- Where it begins -------------------------------------------------------------------------
 
     def initial(self) -> dict[str, Any]:
-        """Where a new query begins; with a group, where the broker remembers that it begins.
+        """Return where a new query begins; the broker stores it if there is a group.
 
-        Spark asks twice, and again when the query ended before its first batch was recorded.
+        Spark calls this twice, and again if the query ended before its first batch was recorded.
         """
         if self._initial is None:
             self._initial = write_checkpoint(self._begin())
@@ -109,10 +109,10 @@ class Following:
         return {**begun, **self._group.commit(fresh)}
 
     def _check_unused(self, states: dict[str, QueueState], first: dict[str, int]) -> None:
-        """See that the group is not already done with messages that a new query is to read.
+        """Check that the group has not already committed messages that a new query would read.
 
-        :param first: where the query is to begin in each queue.
-        :raises InvalidOption: naming the first queue where it is.
+        :param first: where the query would begin in each queue.
+        :raises InvalidOption: if it has; the text names the first such queue.
         """
         for key, state in states.items():
             done = state.committed
@@ -132,14 +132,15 @@ class Following:
     # --- How far a batch goes --------------------------------------------------------------------
 
     def prepare_available_now(self) -> None:
-        """Note what there is now: the query ends when that is read."""
+        """Note the current end of all queues: the query ends when everything up to there is
+        read."""
         self._target = self._catalog.look()
 
     def latest(self, start: dict[str, Any], unlimited: bool) -> dict[str, Any]:
-        """How far the next batch goes; ``start`` itself when there is none.
+        """Return the end of the next batch; ``start`` itself if there is nothing to read.
 
-        :param unlimited: the options that bound a batch do not count now.
-        :raises DataLost: when a queue is gone, or another one, and ``failOnDataLoss`` is set.
+        :param unlimited: ignore the options that limit a batch.
+        :raises DataLost: if a queue was removed or replaced and ``failOnDataLoss`` is set.
         """
         end = self._end_of_batch(start, unlimited)
         # Spark asks for the report before it asks for the batch's partitions.
@@ -178,7 +179,7 @@ class Following:
         return start if result == start else result
 
     def _look(self, places: Places, done: Places | None) -> dict[str, QueueState]:
-        """What there is, told together with what is done."""
+        """Request the states of the queues, together with a commit of ``done``."""
         group = self._group
         if self._target is not None:
             if group is not None and done is not None:
@@ -186,7 +187,7 @@ class Following:
             return self._target
         known = places
         if self._deferred and self._states is not None:
-            # There is something, and too little of it: only more of it counts.
+            # There are messages, but too few for a batch: wait for further ones.
             known = {
                 key: Place(state.incarnation, state.latest + 1)
                 for key, state in self._states.items()
@@ -202,10 +203,10 @@ class Following:
         return self._catalog.wait(known, wait_ms, commit)
 
     def _up_to_date(self, places: Places, states: dict[str, QueueState]) -> Places:
-        """The places, without queues that are gone and with those that are new.
+        """Return the places without removed queues, and with new ones.
 
-        What was begun in this very batch and not got further keeps its beginning: the offset must
-        not change when nothing came.
+        A queue that was new in the current batch, and has nothing more to read, keeps its
+        ``begin``, because the offset must not change if nothing arrived.
         """
         end: Places = {}
         for key, was in places.items():
@@ -213,7 +214,7 @@ class Following:
             state = states.get(key)
             if state is None or state.incarnation != place.incarnation:
                 if self._target is not None and state is None:
-                    # It came after the query's end was noted.
+                    # The queue was created after the query's end was noted.
                     end[key] = place
                     states[key] = _at_end(key, place)
                     continue
@@ -246,7 +247,8 @@ class Following:
             )
 
     def _gone_back(self, key: str, place: Place, state: QueueState) -> Place:
-        """The queue has less than was read: its broker's data was put back from a copy."""
+        """Handle a queue with fewer messages than were read: an old copy of the broker's data was
+        restored."""
         if self._options.fail_on_data_loss:
             raise DataLost(
                 f"{self._link.options.url} {key}: message {place.next - 1} was read, and the queue "
@@ -263,7 +265,7 @@ class Following:
         states: dict[str, QueueState],
         unlimited: bool,
     ) -> dict[str, int]:
-        """How many sequences of each queue the batch takes."""
+        """Return how many sequences of each queue the batch takes."""
         options = self._options
         taken = dict(backlog)
         if unlimited:
@@ -297,10 +299,11 @@ class Following:
     # --- The batch itself ------------------------------------------------------------------------
 
     def plan(self, start: dict[str, Any], end: dict[str, Any]) -> list[QueueRange]:
-        """The ranges between two offsets, divided into tasks; the same messages each time."""
+        """Divide the messages between two offsets into the ranges of tasks.  Every call covers the
+        same messages."""
         before, after = read_checkpoint(start), read_checkpoint(end)
         if self._states is None:
-            # A batch that an earlier run had begun: Spark asks for it before anything else.
+            # An earlier run began this batch: Spark requests it before anything else.
             self._states = self._catalog.look()
         ranges: list[QueueRange] = []
         for key, place in after.items():
@@ -315,15 +318,16 @@ class Following:
         return split_ranges(self._link, ranges, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark is done with everything up to there (which it says a batch late)."""
+        """Handle that Spark has processed everything up to this offset, which it reports one batch
+        late."""
         if self._options.commit_mode == "lagged":
             due = self._due(read_checkpoint(end))
             if due is not None and self._group is not None:
                 self._group.commit(due)
 
     def _due(self, places: Places) -> Places | None:
-        """What may be committed when everything before ``places`` is done: these, or those of so
-        many batches before; None for nothing yet."""
+        """Return the places to commit when everything before ``places`` is processed: these, or
+        with ``commitDelay`` those of an earlier batch; None if there are none yet."""
         waiting = self._to_commit
         if not waiting or waiting[-1] != places:
             waiting.append(places)
@@ -332,7 +336,7 @@ class Following:
         return waiting[0] if len(waiting) > self._options.commit_delay else None
 
     def report(self) -> dict[str, Any] | None:
-        """The newest offsets, and how much remains after the current batch (``behind``)."""
+        """Return the newest offsets, and how much remains after the current batch (``behind``)."""
         if self._states is None:
             return None
         newest = {
@@ -348,7 +352,8 @@ class Following:
 
 
 def _begin_of(place: Place, before: Place | None) -> int:
-    """Where a batch begins in a queue: behind the previous one, or where the queue was begun."""
+    """Return where a batch begins in a queue: after the previous one, or at the beginning of a new
+    queue."""
     if before is None or before.incarnation != place.incarnation or before.next > place.next:
         return place.next if place.begin is None else place.begin
     return before.next
@@ -360,14 +365,15 @@ def _at_end(key: str, place: Place) -> QueueState:
 
 
 def share_out(backlog: dict[str, int], most: int) -> dict[str, int]:
-    """Divide ``most`` among queues by what each has waiting; together never more than that."""
+    """Divide ``most`` messages among queues in proportion to their backlog; the sum is never
+    more."""
     total = sum(backlog.values())
     if total <= most:
         return dict(backlog)
     shares = {key: count * most // total for key, count in backlog.items()}
     left = most - sum(shares.values())
-    # What rounding left goes to those that got nothing, so that none starves, then to those with
-    # most to come.
+    # The remainder of rounding goes first to queues that got nothing, so that none starves, then to
+    # those with the largest rest.
     for key in sorted(backlog, key=lambda key: (shares[key] > 0, shares[key] - backlog[key], key)):
         if left <= 0:
             break

@@ -24,19 +24,19 @@ _PATIENCE_S: Final = 20
 
 
 def is_local(master: str | None) -> bool:
-    """Whether executors run in this very process; None is what Spark is configured for."""
+    """Whether executors run on this machine; None means Spark's own configuration."""
     return (
         master is not None and master.startswith("local") and not master.startswith("local-cluster")
     )
 
 
 def daemon_settings(master: str | None, settings: dict[str, Any]) -> dict[str, str]:
-    """The setting that has Spark use this daemon, where it surely can; else none.
+    """Return the setting that makes Spark use this daemon if that certainly works, otherwise none.
 
-    That is on this machine alone: other executors may get the package with a job, or not at all,
-    and a daemon that is not there would leave them without any Python.
+    It works only on this machine: other executors may get the package with a job, or not at all,
+    and without the daemon's module they could not start Python.
 
-    :param settings: those that the user gave.
+    :param settings: the user's settings.
     """
     if not is_local(master):
         return {}
@@ -47,7 +47,7 @@ def daemon_settings(master: str | None, settings: dict[str, Any]) -> dict[str, s
 
 
 def _has_package(python: str) -> bool:
-    """Whether a Python finds the very package that this is."""
+    """Whether a Python finds this very package."""
     here = Path(__file__).parent
     found = shutil.which(python)
     if found is None:

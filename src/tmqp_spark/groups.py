@@ -28,12 +28,12 @@ from tmqp_spark.transport import BrokerLink, refusal
 
 __all__ = ["Group"]
 
-#: Questions in progress at once: the broker answers eight of one client.
+#: Concurrent requests: the broker processes eight of one client.
 _UNDER_WAY: Final = 6
-#: Named in one commit: a broker takes messages of 1 MiB unless it was told otherwise.
+#: Queues in one commit: a broker accepts messages of 1 MiB by default.
 _QUEUES_A_PIECE: Final = 1_000
-#: All of the queues are gone, or one has less than was read of it: who reads them next is told, and
-#: in more words.
+#: All queues were removed, or one has fewer messages than were read.  The next read reports that,
+#: with a better explanation.
 _FOR_THE_READER: Final = (
     int(ResultCode.NOT_FOUND),
     int(ResultCode.REQUESTED_RANGE_NOT_SATISFIABLE),
@@ -41,33 +41,33 @@ _FOR_THE_READER: Final = (
 
 
 class Group:
-    """A group of the broker's, by its name."""
+    """A group with this name at the broker."""
 
     def __init__(self, link: BrokerLink, name: str) -> None:
         self._link = link
         self.name = name
-        #: Where the broker last said the group is.
+        #: The group's positions in the broker's last answers.
         self._committed: dict[str, tuple[str, int]] = {}
-        #: Where this reader last said it is.
+        #: The positions that this reader committed last.
         self._sent: dict[str, tuple[str, int]] = {}
 
     def open(self, states: Iterable[QueueState], start: str) -> Places:
-        """Have the group begin in these queues; where it has begun it stays where it is.
+        """Create the group's cursors in these queues; existing ones keep their positions.
 
         :param start: ``earliest`` or ``latest``.
-        :returns: where it is, which the broker remembers from now on.
+        :returns: the positions, which the broker has stored.
         :raises BrokerRefused: and BrokerUnreachable, as the link does.
         """
         wanted = [(state.key, state.incarnation, (HEADER_START, start)) for state in states]
         return self._move(wanted, "open")
 
     def commit(self, places: Places) -> Places:
-        """Say that everything before these places is done with; a group never goes back.
+        """Commit that everything before these places is processed; a group never moves back.
 
-        It begins in queues where it was not, and what was said before is not said again.
+        Missing cursors are created, and places that were already committed are not sent again.
 
-        :returns: where the group is in the queues of which something was said; those that are gone
-            or another one by now are not among them.
+        :returns: the group's positions in the queues whose places were sent, without queues that
+            were removed or replaced.
         :raises BrokerRefused: as :meth:`open`.
         """
 
@@ -77,9 +77,9 @@ class Group:
         return self._link.patiently(f"commit group {self.name}", once)
 
     def start_commit(self, places: Places) -> list[str]:
-        """Send a commit, to be finished later: in pieces, for a message has its bounds.
+        """Send a commit without waiting, in several messages if it is large; return their ids.
 
-        :raises ConnectionBroken: when the connection is gone.
+        :raises ConnectionBroken: if the connection is lost.
         """
         payload = [
             _offset(key, place)
@@ -98,11 +98,11 @@ class Group:
         return asked
 
     def finish_commit(self, asked: list[str]) -> Places:
-        """Take the answers to a commit: it is safe on the broker's disk.
+        """Wait for the answers to a commit, which is then on the broker's disk.
 
-        :raises ConnectionBroken: when the connection is gone.
+        :raises ConnectionBroken: if the connection is lost.
         :raises BrokerRefused: as :meth:`open`.
-        :raises GroupShared: when somebody else has moved the group on.
+        :raises GroupShared: if another reader has moved the group forward.
         """
         found: Places = {}
         for message_id in asked:
@@ -124,10 +124,10 @@ class Group:
         return found
 
     def _check_alone(self, key: str, place: Place) -> None:
-        """See that nobody else has moved the group on since the broker last said where it is.
+        """Check that no other reader has moved the group forward since the broker's last answer.
 
-        A group that was ahead from the beginning is not a second reader's work: a checkpoint may
-        have been rolled back.
+        A group that was ahead from the beginning does not prove a second reader, because a
+        checkpoint may have been rolled back.
         """
         before, sent = self._committed.get(key), self._sent.get(key)
         if before is None or sent is None or before[0] != place.incarnation:

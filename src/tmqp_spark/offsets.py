@@ -1,13 +1,13 @@
-"""Places in queues: how Spark's checkpoints and the user's options write them.
+"""Places in queues, and their forms in Spark's checkpoints and the user's options.
 
-A place is the sequence of the *next* message to be read, so that what a reader is done with (its
-cursor at the broker) is one less.  In a checkpoint the places of all queues are one JSON object::
+A place is the sequence of the *next* message to read; the reader's cursor at the broker, the last
+processed sequence, is one less.  In a checkpoint the places of all queues are one JSON object::
 
     {"q": {"orders/7": {"i": "<incarnation>", "s": 12345}}, "v": 1}
 
-``i`` says which queue of that name it was.  ``b`` is there in the batch in which a queue was first
-seen, and says where it began.  Keys are sorted, for Spark compares the text.  Unknown keys are
-skipped, so that a later version can add some.
+``i`` is the incarnation of the queue.  ``b`` is only present in the batch in which a queue was new,
+and is the place where it began.  Keys are sorted, because Spark compares the text.  Unknown keys
+are ignored, so that a later version can add some.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ EARLIEST: Final = -2
 
 
 class Place:
-    """Where a reader is in a queue: ``next`` is the first sequence that it has not read.
+    """The place of a reader in a queue: ``next`` is the first sequence that it has not read.
 
-    ``begin`` is where it began, in the batch in which the queue was new; else None.
+    ``begin`` is where it began, only in the batch in which the queue was new; otherwise None.
     """
 
     __slots__ = ("begin", "incarnation", "next")
@@ -67,14 +67,14 @@ Places = dict[str, Place]
 
 
 def queue_key(channel: str, queue: int) -> str:
-    """How a queue is named in offsets and options: ``orders/7``."""
+    """Return the name of a queue in offsets and options: ``orders/7``."""
     return f"{channel}/{queue}"
 
 
 def parse_key(text: str) -> tuple[str, int]:
-    """Channel and queue of ``orders/7``.
+    """Read the channel and queue of ``orders/7``.
 
-    :raises ValueError: when it is not that.
+    :raises ValueError: if the text has another form.
     """
     channel, slash, queue = text.strip().rpartition("/")
     if not slash or not channel or not (queue.isascii() and queue.isdigit()):
@@ -86,7 +86,7 @@ def parse_key(text: str) -> tuple[str, int]:
 
 
 def write_checkpoint(places: Places) -> dict[str, Any]:
-    """What Spark keeps: plain data, keys sorted."""
+    """Return places as plain data with sorted keys, for Spark's checkpoint."""
     queues: dict[str, Any] = {}
     for key in sorted(places):
         place = places[key]
@@ -96,9 +96,9 @@ def write_checkpoint(places: Places) -> dict[str, Any]:
 
 
 def read_checkpoint(data: Mapping[str, Any]) -> Places:
-    """The places that Spark kept.
+    """Read places from Spark's checkpoint.
 
-    :raises SparkError: when it was not written by this format, or by a later version of it.
+    :raises SparkError: if another format, or a later version of this one, wrote it.
     """
     version, queues = data.get("v"), data.get("q")
     if not isinstance(version, int) or not isinstance(queues, Mapping):
@@ -126,13 +126,13 @@ def read_checkpoint(data: Mapping[str, Any]) -> Places:
 
 
 def parse_places(name: str, text: str, least: int = EARLIEST) -> dict[str, int]:
-    """Numbers by queue, as an option writes them: ``{"orders/7": 120, "orders/8": -2}``.
+    """Read an option with numbers by queue: ``{"orders/7": 120, "orders/8": -2}``.
 
-    Nested as the Kafka connector has it, ``{"orders": {"7": 120}}``, will do too.
+    The nested form of the Kafka connector, ``{"orders": {"7": 120}}``, is accepted, too.
 
-    :param name: of the option.
-    :param least: the smallest number.
-    :raises InvalidOption: when it is not that.
+    :param name: the option's name.
+    :param least: the smallest valid number.
+    :raises InvalidOption: if the text has another form.
     """
     try:
         data = json.loads(text)

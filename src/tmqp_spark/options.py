@@ -1,9 +1,9 @@
-"""The options of sources and sinks: their names, what they may be, the mistakes people make.
+"""The options of sources and sinks: names, values, and advice about common mistakes.
 
-Options come from Spark as text under names whose case does not count.  Each group is a frozen
-dataclass whose fields name the option, read its text and say what it is for; the tables in
-``docs/spark.md`` are compared with them by a test.  No pyspark here: a group is plain data that
-travels to executors with the reader.
+Options come from Spark as text, and the case of their names is ignored.  Each group is a frozen
+dataclass; each field has the name of the option, the function that reads its text, and its
+explanation.  A test compares the tables in ``docs/spark.md`` with them.  This module does not need
+pyspark: a group is plain data that is sent to executors with the reader.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SIZE_FACTOR: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _YES: Final = ("true", "1", "yes", "on")
 _NO: Final = ("false", "0", "no", "off")
 _SHOWN: Final = 100
-#: What other connectors call it; nobody finds these by their letters.
+#: Names in other connectors that are not similar enough to be suggested automatically.
 _ELSEWHERE: Final = {
     "kafka.bootstrap.servers": "url",
     "topic": "channel",
@@ -59,7 +59,7 @@ _ELSEWHERE: Final = {
     "groupid": "group",
     "predefinedsubscription": "group",
 }
-#: What Spark itself is told by options of a streaming query, and hands on.
+#: Options of a streaming query for Spark itself, which passes them on.
 _SPARKS_OWN: Final = ("checkpointlocation", "queryname")
 
 
@@ -67,9 +67,9 @@ _SPARKS_OWN: Final = ("checkpointlocation", "queryname")
 
 
 def parse_duration_ms(text: str) -> int:
-    """``250``, ``250ms``, ``15s``, ``10m``, ``1h``, ``1d``: in milliseconds.
+    """Read a duration: ``250``, ``250ms``, ``15s``, ``10m``, ``1h``, ``1d``; return milliseconds.
 
-    :raises ValueError: with what was expected.
+    :raises ValueError: with the expected form.
     """
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None:
@@ -78,9 +78,9 @@ def parse_duration_ms(text: str) -> int:
 
 
 def parse_size(text: str) -> int:
-    """``65536``, ``512k``, ``64m``, ``1g``: in bytes.
+    """Read a size: ``65536``, ``512k``, ``64m``, ``1g``; return bytes.
 
-    :raises ValueError: with what was expected.
+    :raises ValueError: with the expected form.
     """
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or int(match[1]) == 0:
@@ -165,11 +165,11 @@ def option(
     default: Any = None,
     shown: str = "",
 ) -> Any:
-    """One field of a group.
+    """Declare one field of a group.
 
-    :param read: makes the value of the text; raises ValueError with what was expected.
-    :param about: a line for people.
-    :param shown: the default as the documentation writes it, if it is not the value itself.
+    :param read: converts the text to the value; raises ValueError with the expected form.
+    :param about: the explanation, in one line.
+    :param shown: the default for the documentation, if it differs from the value.
     """
     return field(
         default=default, metadata={"name": name, "read": read, "about": about, "shown": shown}
@@ -181,7 +181,7 @@ def option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions:
-    """Where the broker is and how it is spoken to."""
+    """The options of the connection to the broker."""
 
     url: str = option(
         "url",
@@ -230,7 +230,7 @@ class ConnectionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What is read, from where to where, and in what portions."""
+    """The options of sources: what to read, from where to where, and in what portions."""
 
     subscribe: str = option(
         "subscribe", _filled, "queues: `orders/7,orders/8`, or `orders` for all of a channel", ""
@@ -351,7 +351,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """Where rows go, and what is promised."""
+    """The options of sinks: where to write, and with which guarantee."""
 
     channel: str = option("channel", _filled, "channel, where the rows have no such column", "")
     queue: int | None = option("queue", _queue_id, "queue, where the rows have no such column")
@@ -386,7 +386,7 @@ class SinkOptions:
     )
 
 
-#: What Spark hands a format when it creates a catalogue table, besides the user's options.
+#: The options that Spark adds to the user's when it creates a catalogue table.
 _TABLE_PROPERTIES: Final = frozenset({"provider", "owner", "location", "comment", "external"})
 _TABLE_ADVICE: Final = (
     "Spark passes the options of CREATE TABLE to no Python format. Create the table with its"
@@ -397,11 +397,12 @@ _TABLE_ADVICE: Final = (
 
 
 def check_table(given: Iterable[str], format_name: str) -> None:
-    """See that the options do not come from Spark's catalogue, which loses those of a table.
+    """Check that the options do not come from Spark's catalogue, which loses the options of a
+    table.
 
     :param given: the names of the options.
     :param format_name: as in ``USING``.
-    :raises InvalidOption: while a table is created, and when a table is used without options.
+    :raises InvalidOption: when a table is created, or used without options.
     """
     names = {name.lower() for name in given}
     if "provider" in names and names & _TABLE_PROPERTIES - {"provider"}:
@@ -416,7 +417,7 @@ def check_table(given: Iterable[str], format_name: str) -> None:
         )
 
 
-#: How long a streaming query waits for a broker that is away.
+#: How long a streaming query waits for an unreachable broker.
 _STREAM_OUTAGE_MS: Final = 600_000
 
 
@@ -439,10 +440,10 @@ def option_names(*groups: type[Any]) -> list[str]:
 
 
 def check_names(given: Iterable[str], what: str, *groups: type[Any]) -> None:
-    """See that every option is one of these groups'.
+    """Check that every option is in one of these groups.
 
     :param what: for whom, in a word: ``source``.
-    :raises InvalidOption: naming the nearest one.
+    :raises InvalidOption: if one is unknown; the text suggests the most similar one.
     """
     known = {name.lower(): name for name in option_names(*groups)}
     for name in given:
@@ -457,9 +458,9 @@ def check_names(given: Iterable[str], what: str, *groups: type[Any]) -> None:
 
 
 def read_options(group: type[_Group], given: Mapping[str, str]) -> _Group:
-    """Make a group of what was given; options of other groups are skipped.
+    """Make a group from the given options; those of other groups are ignored.
 
-    :raises InvalidOption: when a value is not what the option can be.
+    :raises InvalidOption: if a value is invalid.
     """
     lower = {name.lower(): value for name, value in given.items()}
     values: dict[str, Any] = {}
@@ -479,8 +480,8 @@ def read_options(group: type[_Group], given: Mapping[str, str]) -> _Group:
 def read_stream_connection(given: Mapping[str, str]) -> ConnectionOptions:
     """Make the connection options of a streaming query.
 
-    A streaming query tries to come back for ten minutes, unless ``outageTimeout`` or ``retries``
-    says otherwise.
+    A streaming query tries to reconnect for ten minutes, unless ``outageTimeout`` or ``retries`` is
+    set.
 
     :raises InvalidOption: as :func:`read_options`.
     """

@@ -1,4 +1,4 @@
-"""Requests the parts in which a range can be read: the broker answers from its index.
+"""Requests the parts into which a range can be divided; the broker answers from its index.
 
 Parts end at the broker's own blocks, as far as possible.  The broker sends a whole block as it is
 on disk; a block that is cut must be decoded and encoded again, message by message.
@@ -37,11 +37,12 @@ class WantedRange(Protocol):
 def ask_parts(
     link: BrokerLink, whole: WantedRange, target: int, most: int | None
 ) -> list[tuple[int, int, int]] | None:
-    """First, last and bytes of each part; None where the broker does not know the question, or the
-    range is not there any more (reading it will say so).
+    """Return first sequence, last sequence and bytes of each part; None if the broker does not know
+    the operation, or no longer keeps the range (reading it will report that).
 
-    :param target: bytes of a part, :param most: messages of a part, both at most.
-    :raises BrokerRefused: where the token lacks the right.
+    :param target: the most bytes of a part.
+    :param most: the most messages of a part; None for no limit.
+    :raises BrokerRefused: if the token lacks the right.
     :raises BrokerUnreachable: as the link does.
     """
     headers = [

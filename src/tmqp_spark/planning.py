@@ -1,4 +1,4 @@
-"""The plan of a batch query: which ranges of which queues it reads."""
+"""Plans a batch query: which ranges of which queues it reads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["check_batch", "check_there", "plan_batch"]
 
 
 def check_batch(options: SourceOptions) -> None:
-    """See that the options make a batch query.
+    """Check that the options are valid for a batch query.
 
-    :raises InvalidOption: when they do not.
+    :raises InvalidOption: if they are not.
     """
     Subscription(options)
     if options.mode == "drain":
@@ -32,9 +32,9 @@ def check_batch(options: SourceOptions) -> None:
 def check_there(
     link: BrokerLink, subscription: Subscription, states: dict[str, QueueState]
 ) -> None:
-    """See that every queue which was named is there.
+    """Check that every named queue exists.
 
-    :raises InvalidOption: naming those that are not.
+    :raises InvalidOption: if some do not; the text names them.
     """
     missing = subscription.missing(states)
     if missing:
@@ -46,9 +46,9 @@ def check_there(
 
 
 def plan_batch(link: BrokerLink, options: SourceOptions, filters: Filters) -> list[QueueRange]:
-    """What a batch query reads, divided into tasks.
+    """Return the ranges that a batch query reads, divided into tasks.
 
-    :raises InvalidOption: for queues that are not there, or offsets that cannot be.
+    :raises InvalidOption: for missing queues, or invalid offsets.
     :raises BrokerRefused: and BrokerUnreachable, as the link does.
     """
     subscription = Subscription(options)
@@ -58,7 +58,7 @@ def plan_batch(link: BrokerLink, options: SourceOptions, filters: Filters) -> li
     check_there(link, subscription, states)
     start = starting.resolve(states, catalog.look, "earliest", options.starting_strategy)
     end = ending.resolve(states, catalog.look, "latest", "latest")
-    # What came before a time need not be asked for.
+    # Messages before the time need not be requested.
     since = catalog.look(max(0, filters.since_us // 1_000)) if filters.since_us > 0 else {}
     ranges: list[QueueRange] = []
     for key, state in states.items():

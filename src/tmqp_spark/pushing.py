@@ -44,11 +44,11 @@ _WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteEr
 
 
 class _Block:
-    """Messages that went out together.
+    """Messages that were sent together.
 
-    ``data`` are they, ``answers`` the acknowledgements awaited, the next byte of which is ``at``.
-    Once they are matched by id, ``waiting`` has the ids not settled yet, ``again`` the messages to
-    push again.
+    ``data`` has the messages, ``answers`` the expected acknowledgements, of which ``at`` is the
+    next byte.  Once they are matched by id, ``waiting`` has the unsettled messages by id, ``again``
+    the messages to push again.
     """
 
     __slots__ = ("again", "answers", "at", "data", "offsets", "waiting")
@@ -62,18 +62,19 @@ class _Block:
         self.again: list[Frame] = []
 
     def begun(self) -> int:
-        """Where the acknowledgement begins that ``at`` is in, and the number of those before it."""
+        """Return the number of the acknowledgement that contains ``at``, which is that of its
+        message, too."""
         return int(np.searchsorted(self.offsets, self.at, side="right")) - 1
 
 
 class Pusher(BrokerLink):
     """A connection that pushes.
 
-    :param options: where to, and how patiently.
-    :param window: blocks in progress at most.
+    :param options: the broker and the timeouts.
+    :param window: the most blocks in flight.
 
-    ``resent`` counts messages that were pushed again; ``window`` is what was given; ``tended`` says
-    that :meth:`tend` may be called, because what is in progress must not be lost.
+    ``resent`` counts messages that were pushed again; ``window`` is the parameter; ``tended`` is
+    set if :meth:`tend` should serve the connection, because messages in flight must not be lost.
     """
 
     def __init__(self, options: ConnectionOptions, window: int) -> None:
@@ -82,36 +83,37 @@ class Pusher(BrokerLink):
         self.tended = False
         self.window = window
         self._blocks: deque[_Block] = deque()
-        #: Matching by bytes is over until nothing is in progress.
+        #: Acknowledgements are matched by id until nothing is in flight.
         self._by_id = False
-        #: What the broker answered to messages whose negative acknowledgement is still to come.
+        #: The result codes of messages whose negative acknowledgements have not arrived yet.
         self._codes: dict[str, int] = {}
         self._attempts = 0
         self._refusal: BrokerRefused | None = None
 
     @property
     def client_id(self) -> str:
-        """The id by which the broker knows this connection; empty when there is none."""
+        """The id by which the broker knows this connection; empty if there is none."""
         return "" if self._connection is None else self._connection.client_id
 
     def connect(self) -> None:
         """Open the connection, as often as ``retries`` allows.
 
-        :raises BrokerUnreachable: when it does not come about.
-        :raises BrokerRefused: when the broker does not want this client.
+        :raises BrokerUnreachable: if that fails.
+        :raises BrokerRefused: if the broker refuses this client.
         """
         self.patiently(f"connect to {self.options.url}", self.open)
 
     def push(self, batch: EncodedBatch, start: int, end: int) -> None:
-        """Send messages ``start`` to ``end`` of a batch; waits while the window is full.
+        """Send the messages from ``start`` to before ``end`` of a batch; wait while the window is
+        full.
 
-        :raises BrokerRefused: when the broker refuses this message or an earlier one.
-        :raises BrokerUnreachable: when ``retries`` are used up.
+        :raises BrokerRefused: if the broker refuses one of these messages or an earlier one.
+        :raises BrokerUnreachable: after ``retries`` failed attempts.
         """
         offsets = batch.acknowledge_offsets[start : end + 1]
         data = bytes(batch.block(start, end))
         if batch.source != self.client_id and self.is_open:
-            # It was made before the connection was lost, for another name.
+            # It was made for the client id of the previous connection.
             data = _renamed(_frames(data), self.client_id)
         block = _Block(data, batch.expected(start, end), offsets - offsets[0])
         if block.answers:
@@ -123,9 +125,9 @@ class Pusher(BrokerLink):
             self._guarded(None)
 
     def tend(self) -> None:
-        """Take what has come without waiting for more, and answer pings, if ``tended`` is set.
+        """Process received bytes without waiting, and answer pings, if ``tended`` is set.
 
-        :raises ConnectionBroken: when the connection is gone.
+        :raises ConnectionBroken: if the connection is lost.
         """
         if not self.tended:
             return
@@ -136,8 +138,8 @@ class Pusher(BrokerLink):
     def settle(self, marker: str) -> None:
         """Wait until everything pushed is acknowledged.
 
-        :param marker: a channel; where no acknowledgements were asked for, its information is,
-            because the broker answers in order: by then every refusal has come.
+        :param marker: a channel whose information is requested if no acknowledgements were; because
+            the broker answers in order, every refusal arrives before this answer.  Empty for none.
         :raises BrokerRefused: and :class:`BrokerUnreachable`, as :meth:`push`.
         """
         while self._blocks:
@@ -149,7 +151,8 @@ class Pusher(BrokerLink):
     # --- Going on after a loss -------------------------------------------------------------------
 
     def _guarded(self, block: _Block | None) -> None:
-        """Send a block, or wait for what comes; reconnect and send everything again if need be."""
+        """Send a block, or wait for acknowledgements; if the connection is lost, reconnect and push
+        unsettled messages again."""
         try:
             if block is not None:
                 self._send(memoryview(block.data))
@@ -157,14 +160,14 @@ class Pusher(BrokerLink):
                 self._await()
         except ConnectionBroken as error:
             if not self._blocks:
-                raise  # without acknowledgements nobody knows what is missing
+                raise  # without acknowledgements it is unknown what is missing
             self._check()
             self._restart(str(error))
         self._check()
         self._push_again()
 
     def _restart(self, why: str) -> None:
-        """Connect again, and push again what is not settled."""
+        """Connect again, and push the unsettled messages again."""
         what = f"pushing to {self.options.url}"
         while True:
             self.pause(self._attempts, what, why)
@@ -176,7 +179,7 @@ class Pusher(BrokerLink):
                 self._codes.clear()
                 for block in self._blocks:
                     _match_by_id(block)
-                for block in list(self._blocks):  # acknowledges come while they are sent
+                for block in list(self._blocks):  # acknowledgements arrive meanwhile
                     frames = _unsettled(block)
                     self.resent += len(frames)
                     self._send_frames(frames, source)
@@ -186,7 +189,8 @@ class Pusher(BrokerLink):
                 return
 
     def _push_again(self) -> None:
-        """Push what the broker had no room for, when nothing else of its block is in progress."""
+        """Push the messages again for which the broker had no room, once the others of their block
+        are settled."""
         if not self._by_id:
             return
         blocks = [block for block in self._blocks if block.again and not block.waiting]
@@ -210,7 +214,7 @@ class Pusher(BrokerLink):
     # --- Bytes -----------------------------------------------------------------------------------
 
     def _send(self, data: memoryview) -> None:
-        """Send, and take meanwhile what comes."""
+        """Send, and process received bytes meanwhile."""
         self.open()
         wait_s = self.options.request_timeout_ms / 1000
         while data:
@@ -238,7 +242,7 @@ class Pusher(BrokerLink):
                     )
 
     def _take_waiting(self) -> None:
-        """Take what has come, without waiting."""
+        """Process received bytes, without waiting."""
         while self._socket is not None:
             try:
                 self._socket.setblocking(False)
@@ -257,7 +261,7 @@ class Pusher(BrokerLink):
         self.open()
         wait_s = self.options.request_timeout_ms / 1000
         if not self._receive(self._clock() + wait_s):
-            # Pushing all of it once more would not make it better.
+            # Pushing everything again would not help.
             self.close()
             raise BrokerUnreachable(
                 f"{self.options.url} acknowledged nothing for {wait_s:g} s (requestTimeoutMs); does"
@@ -265,7 +269,7 @@ class Pusher(BrokerLink):
             )
 
     def _send_frames(self, frames: list[Frame], source: str) -> None:
-        """Send messages under another name than they were made for."""
+        """Send messages under another client id than they were made for."""
         self._send(memoryview(_renamed(frames, source)))
 
     def _take(self, data: bytes) -> None:
@@ -276,10 +280,11 @@ class Pusher(BrokerLink):
                 return
         super()._take(data)
 
-    # --- Acknowledges ----------------------------------------------------------------------------
+    # --- Acknowledgements ------------------------------------------------------------------------
 
     def _take_expected(self, data: bytes) -> bytes:
-        """Match what came with what is awaited; return what has to go through the decoder."""
+        """Compare received bytes with the expected acknowledgements; return the rest for the
+        decoder."""
         pos = 0
         while pos < len(data) and self._blocks:
             block = self._blocks[0]
@@ -314,7 +319,7 @@ class Pusher(BrokerLink):
         super()._handle(events)
 
     def _take_code(self, event: ResponseReceived) -> None:
-        """The broker refused a message, or answered something else that was asked."""
+        """Handle a Response: the refusal of a message, or the answer to a request."""
         frame = event.frame
         if frame.source or frame.message_id in self._asked.pendings:
             return
@@ -324,7 +329,7 @@ class Pusher(BrokerLink):
             self._refuse(frame, event.code, "")
 
     def _settle_one(self, event: AcknowledgeReceived) -> None:
-        """One message is acknowledged, or refused."""
+        """Settle the message that an acknowledgement is about."""
         message_id = event.frame.message_id
         for block in self._blocks:
             if block.waiting is None or message_id not in block.waiting:
@@ -348,9 +353,9 @@ class Pusher(BrokerLink):
 
     def _refuse(self, frame: Frame, code: int, reason: str) -> None:
         if self._refusal is None:
-            words = code_words(code) if code else f"negative acknowledge ({reason})"
+            words = code_words(code) if code else f"negative acknowledgement ({reason})"
             place = frame.target
-            if frame.type == TYPE_QUEUE_MESSAGE:  # a response bears its code instead
+            if frame.type == TYPE_QUEUE_MESSAGE:  # in a response it is the code
                 place = f"{place}/{frame.content_type}"
             self._refusal = BrokerRefused(
                 f"{self.options.url}: push into {place}: {words}"
@@ -368,7 +373,7 @@ _ADVICE: Final = {
 
 
 def _same(block: _Block, piece: bytes) -> bool:
-    """The piece is what is awaited next, whether consumers have those messages or not (F78)."""
+    """Whether these bytes are the next expected ones, except for the marks of consumers (F78)."""
     awaited = block.answers[block.at : block.at + len(piece)]
     if piece == awaited:
         return True
@@ -382,7 +387,7 @@ def _same(block: _Block, piece: bytes) -> bool:
 
 
 def _match_by_id(block: _Block) -> None:
-    """Have what is left of a block matched by id from now on."""
+    """Match the rest of a block by id from now on."""
     if block.waiting is not None:
         return
     first = block.begun() if block.at else 0
@@ -390,7 +395,7 @@ def _match_by_id(block: _Block) -> None:
 
 
 def _unsettled(block: _Block) -> list[Frame]:
-    """The messages of a block to push again after a loss, all of them in progress from now on."""
+    """Return the messages of a block to push again, and mark all of them as in flight."""
     assert block.waiting is not None, "it is matched by id"
     frames = [frame for frames in block.waiting.values() for frame in frames]
     frames += block.again
@@ -405,7 +410,7 @@ def _frames(data: bytes) -> list[Frame]:
 
 
 def _renamed(frames: list[Frame], source: str) -> bytes:
-    """The messages, from another sender."""
+    """Return the bytes of the messages with another source."""
     return b"".join([frame.replace(source=source).raw for frame in frames])
 
 

@@ -1,4 +1,4 @@
-"""Reads one range of one queue: requested ahead, and resumed after the broker was unreachable.
+"""Reads one range of one queue: requests ahead, and resumes after the broker was unreachable.
 
 Theory of operation.  The range is requested in *spans* of sequences, several of them concurrently;
 their answers are read in order.  The broker is asked first where spans should end: at the end of
@@ -6,14 +6,14 @@ blocks, so that it need not cut any.  An answer that ends before its span was cu
 broker's limits, or ends in a gap: the rest of the span is requested before anything else.
 
 A broker that does not know where blocks end gets spans as long as the last answer, which grow again
-while answers are small, so that its limits are found without being known.
+while answers are small, so that its unknown limits are found.
 
 *On the broker's machine* an answer refers to blocks in the broker's database instead of containing
 them (:mod:`tmqp_spark.database`).  Such an answer is small whatever it refers to, so the whole
-range is requested together, and the part that an answer left out as soon as the answer has arrived:
-the broker finds the next blocks while these are fetched.  Blocks of which only a part is kept, or
-about which the broker has noted something, are in the answer itself; from a block with messages of
-other protocols on, all are, because the broker translates those.
+range is requested together.  If an answer ends early, the rest is requested immediately, so the
+broker finds the next blocks while these are fetched.  Blocks of which only a part is kept, or about
+which the broker has noted something, are in the answer itself; from a block with messages of other
+protocols on, all are, because the broker translates those.
 
 When the connection is lost, all requests in flight are dropped and sent again on another one, from
 the message after the last one that was passed on: no message arrives twice, and none is left out.
@@ -57,28 +57,28 @@ from tmqp_spark.transport import BrokerLink, refusal
 
 __all__ = ["QueueRange", "read_answers", "read_range"]
 
-#: What a broker answers with at most unless it was told otherwise; so much is not divided.
+#: The largest answer of a broker by default; a smaller range is not divided.
 _USUAL_BYTES: Final = 2 << 20
 _LEAST_SPAN_BYTES: Final = 65_536
-#: Bytes in a block for a message beside its body; a block's head is shared by about a thousand.
+#: Bytes in a block per message besides its body; about a thousand messages share a block's head.
 _MORE_EACH: Final = 56.1
-#: How often the broker is asked again where spans should end, because its answers are smaller.
+#: How often the ends of spans are requested again, because answers are smaller than assumed.
 _MOST_PLANS: Final = 6
 _FIRST_SPAN: Final = 4_096
 _LONGEST_SPAN: Final = 1 << 20
-#: After so many whole answers a longer span than the one that was cut is tried again.
+#: After this number of whole answers, longer spans are tried again.
 _TRY_AGAIN: Final = 64
-#: After so many blocks in a row that were gone when they were fetched, the broker sends the rest.
+#: After this number of consecutive missing blocks, the broker sends the rest itself.
 _MOST_GONE: Final = 8
 
 
-#: Of a block's head: count, size of an entry, key, first and last sequence, size of all bodies.
+#: The fields of a block's head: count, entry size, key, first and last sequence, size of bodies.
 _HEAD: Final = struct.Struct("<IIQQQQ")
 _FIRST: Final = struct.Struct("<Q")
 
 
 class QueueRange:
-    """What is to be read: sequences ``start`` up to, not including, ``end`` of a queue."""
+    """The sequences to read from a queue: from ``start`` to before ``end``."""
 
     __slots__ = ("bytes", "channel", "end", "incarnation", "queue", "start")
 
@@ -90,7 +90,7 @@ class QueueRange:
         self.incarnation = incarnation
         self.start = start
         self.end = end
-        #: About how many bytes that is; 0 where it is not known.
+        #: The approximate size in bytes; 0 if unknown.
         self.bytes = bytes
 
     def __repr__(self) -> str:
@@ -113,18 +113,18 @@ def read_range(
     database: BrokerDatabase | None = None,
     columns: str | None = None,
 ) -> Iterator[Portion]:
-    """The messages of a range, in portions of about ``batchBytes``.
+    """Yield the messages of a range, in portions of about ``batchBytes``.
 
-    :param bodies: else only what is known of each message is read, and nothing of itself.
-    :param database: the broker's, where it is on this machine: for bodies.
-    :param columns: what the broker is to send of each message (:attr:`.Projection.at_broker`), if
-        not all; then no other column may be made.
-    :raises DataLost: when its beginning is not kept any more, or the queue is another one, and
-        ``failOnDataLoss`` is set; else what is left is read.
-    :raises BrokerUnreachable: when the broker stays away longer than ``retries`` allow.
-    :raises BrokerRefused: when it answers with another code.
-    :raises DecodeFailed: when what it sends is damaged.
-    :raises DatabaseUnusable: when ``database`` is another broker's, or cannot be read.
+    :param bodies: read whole messages; otherwise only their index entries.
+    :param database: the broker's database if it is on this machine, for bodies.
+    :param columns: the columns that the broker sends (:attr:`.Projection.at_broker`), None for
+        whole messages; no other column can be made from them.
+    :raises DataLost: if ``failOnDataLoss`` is set, and the beginning is no longer kept or the queue
+        was removed or replaced; otherwise the rest is read.
+    :raises BrokerUnreachable: if the broker is unreachable longer than ``retries`` allow.
+    :raises BrokerRefused: if it answers with another code.
+    :raises DecodeFailed: if its answers are damaged.
+    :raises DatabaseUnusable: if ``database`` is another broker's, or cannot be read.
     """
     what = f"{link.options.url} {wanted.channel}/{wanted.queue}"
     answers: list[tuple[Data, int]] = []
@@ -147,9 +147,9 @@ def read_answers(
     database: BrokerDatabase | None = None,
     columns: str | None = None,
 ) -> Iterator[tuple[Data, int]]:
-    """The broker's answers that hold a range, as they came, and where in each its blocks begin.
+    """Yield the broker's answers with a range as they arrive, each with the offset of its blocks.
 
-    With a ``database`` these are single blocks, those of the database among them.
+    With a ``database``, these are single blocks, from answers and from the database.
 
     :raises SparkError: as :func:`read_range`.
     """
@@ -170,7 +170,7 @@ def read_answers(
 
 
 class _Reader:
-    """The answers of a range, in order, each whole."""
+    """Requests a range and returns its answers in order."""
 
     def __init__(
         self,
@@ -185,16 +185,16 @@ class _Reader:
         self._wanted = wanted
         self._options = options
         self._bodies = bodies
-        #: Whether to ask for references to blocks, and how many in a row were of no use.
+        #: Whether to request references to blocks, and how many consecutive ones were useless.
         self._references = references
         self._gone = 0
         self._columns = columns
-        #: About how many bytes of bodies are to come; 0 where that is not known.
+        #: The approximate size of all bodies; 0 if unknown.
         self._body_bytes = wanted.bytes if bodies else 0
         self._what = (
             f"messages {wanted.start} to {wanted.end - 1} of {wanted.channel}/{wanted.queue}"
         )
-        #: Up to where spans were asked for, and up to where messages were handed on.
+        #: The ends of the requested spans, and of the messages that were passed on.
         self._asked = wanted.start
         self._done = wanted.start
         self._under_way: deque[tuple[str, int, int]] = deque()
@@ -202,7 +202,7 @@ class _Reader:
         self._ceiling = _LONGEST_SPAN
         self._whole = 0
         self._attempt = 0
-        #: Where spans end, the last first, as far as the broker has said; None if nobody asked.
+        #: The ends of spans, the last first, according to the broker; None if not requested yet.
         self._ends: list[int] | None = None
         self._answer_bytes = min(options.batch_bytes, _USUAL_BYTES)
         self._plans = 0
@@ -212,17 +212,17 @@ class _Reader:
         count = wanted.end - wanted.start
         if self._body_bytes <= 0 or count <= 0:
             return _FIRST_SPAN
-        # A broker's bound is 1 MiB unless it was set; longer spans are found by growing.
+        # Half of a broker's default limit; spans grow while answers are small.
         return max(1, min(_LONGEST_SPAN, (1 << 20) * count // self._body_bytes, 10_000))
 
     def forget(self) -> None:
-        """Leave the link usable for others: what is on its way is not wanted any more."""
+        """Forget the requests in flight, so that the link can be used for others."""
         for message_id, _, _ in self._under_way:
             self._link.forget(message_id)
         self._under_way.clear()
 
     def next(self) -> tuple[Data, int] | None:
-        """The next answer and where its blocks begin; None when all is read."""
+        """Return the next answer and the offset of its blocks; None when everything is read."""
         while True:
             if self._done >= self._wanted.end:
                 return None
@@ -242,12 +242,12 @@ class _Reader:
     def fetched(
         self, answer: tuple[Data, int], database: BrokerDatabase
     ) -> Iterator[tuple[Data, int]]:
-        """The blocks of an answer, those that it refers to out of the database.
+        """Yield the blocks of an answer; those that it refers to are fetched from the database.
 
-        Where one is gone, the blocks before it; the range continues from there.
+        If one no longer exists, only the blocks before it; reading then continues from there.
 
-        :raises DatabaseUnusable: when it is another database that the broker refers to.
-        :raises DecodeFailed: when a reference is damaged.
+        :raises DatabaseUnusable: if the broker refers to another database.
+        :raises DecodeFailed: if a reference is damaged.
         """
         data, start = memoryview(answer[0]), answer[1]
         while len(data) - start >= HEAD_SIZE:
@@ -280,8 +280,8 @@ class _Reader:
             start += REFERENCE_SIZE
 
     def _ask_again(self, first: int, references: bool) -> None:
-        """Read from a block on once more: it is gone, merged with others or not kept any more; or
-        the broker is to send it and what follows, without references."""
+        """Request everything from a block on again: it no longer exists, or the broker must send it
+        and all further blocks itself (without ``references``)."""
         self._references = references
         self.forget()
         self._ends = None
@@ -294,7 +294,7 @@ class _Reader:
         self._asked = self._done
 
     def _try(self) -> tuple[Data, int] | None:
-        """Ask ahead, and take the answer of the first span; None when it held nothing."""
+        """Request ahead, and wait for the answer of the first span; None if it has no messages."""
         self._ask_ahead()
         message_id, first, last = self._under_way[0]
         answer, raw, start = self._link.finish_large(message_id)
@@ -305,7 +305,7 @@ class _Reader:
         self._attempt = 0
         size = len(raw) - start
         if size < HEAD_SIZE:
-            # Nothing between here and the end of the span: a gap.
+            # No messages between here and the end of the span: a gap.
             self._done = last + 1
             return None
         got = _last_sequence(raw, start, self._bodies)
@@ -317,7 +317,7 @@ class _Reader:
         self._done = got + 1
         if got < last:
             if size < self._answer_bytes * 3 // 4 and self._ends and not self._references:
-                # Its bound is lower: the spans to come shall end where its blocks do, too.
+                # The broker's limit is lower: request new ends for the following spans.
                 self._answer_bytes, self._ends = size, None
             self._cut(first, got, last)
         else:
@@ -338,7 +338,7 @@ class _Reader:
             self._asked = last + 1
 
     def _end_of_span(self, first: int) -> int:
-        """The last sequence of the span that begins here."""
+        """Return the last sequence of the span that begins here."""
         if self._ends is None:
             self._ends = self._find_ends(first)
         while self._ends and self._ends[-1] < first:
@@ -346,7 +346,8 @@ class _Reader:
         return self._ends[-1] if self._ends else first + self._span - 1
 
     def _find_ends(self, first: int) -> list[int]:
-        """Ask where spans should end from here on; nothing where the broker does not say."""
+        """Request the ends of spans from here on; return an empty list if the broker does not know
+        them."""
         whole = self._wanted
         count = whole.end - whole.start
         if self._references:
@@ -367,9 +368,9 @@ class _Reader:
         connections = self._link.connections
         ends = [last for _, last, _ in ask_parts(self._link, left, target, most) or []]
         if self._under_way and self._link.connections != connections:
-            raise ConnectionBroken("the connection was lost")  # and with it what was in progress
+            raise ConnectionBroken("the connection was lost")  # with the requests in flight
         if ends:
-            # Behind the last message there can only be a gap.
+            # After the last message there can only be a gap.
             ends[-1] = whole.end - 1
         return ends[::-1]
 
@@ -391,7 +392,8 @@ class _Reader:
         return self._link.start(operation, wanted.channel, headers, large=True)
 
     def _cut(self, first: int, got: int, last: int) -> None:
-        """An answer ended early: ask for the rest first, and for less from now on."""
+        """Handle an answer that ended early: request the rest first, and shorter spans from now
+        on."""
         self._whole = 0
         self._ceiling = self._span = max(1, got - first + 1)
         self._under_way.appendleft((self._ask(got + 1, last), got + 1, last))
@@ -424,12 +426,12 @@ class _Reader:
                 " RetainBytes), or set failOnDataLoss=false to continue after them"
             )
         self.forget()
-        # At least one further, so that this ends whatever the broker says.
+        # At least one further, so that this ends whatever the broker answers.
         self._done = self._asked = max(earliest, self._done + 1)
 
 
 def _last_sequence(data: Data, start: int, bodies: bool) -> int:
-    """The last sequence of blocks one after another, from their heads alone; -1 for none."""
+    """Return the last sequence of consecutive blocks, from their heads; -1 for none."""
     last = -1
     while len(data) - start >= HEAD_SIZE:
         last = _HEAD.unpack_from(data, start + 8)[4]
@@ -438,7 +440,7 @@ def _last_sequence(data: Data, start: int, bodies: bool) -> int:
 
 
 def _end_of(data: Data, start: int, bodies: bool) -> int:
-    """Where the block, its columns, or the reference to it, end that begin at ``start``."""
+    """Return the end of the block, columns or reference that begins at ``start``."""
     if is_reference(data, start):
         return start + REFERENCE_SIZE
     count, each, _, _, _, size = _HEAD.unpack_from(data, start + 8)

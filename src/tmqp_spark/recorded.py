@@ -1,14 +1,14 @@
-"""The reading of recorded bytes into columns: wire captures and fuzz corpora, frame by frame.
+"""Reads recorded bytes into columns: wire captures and fuzz corpora, frame by frame.
 
-Theory of operation.  A file holds *inputs*: a recording (``.json``, the form is told in
-:mod:`tmqp.testing.vectors`) one for each thing that was seen on the wire, a list of lines
-(``.txt``) one for each line of hexadecimal digits, any other file is one input.  Each input goes
-through the same decoder as a connection's bytes, and each frame becomes a row; what is no frame
-becomes a row too, with ``error`` and where it is.  So a damaged file never ends a job, and
-nothing of it is lost from sight.
+Theory of operation.  A file consists of *inputs*: a recording (``.json``, in the form of
+:mod:`tmqp.testing.vectors`) has one for each thing that was seen on the wire, a list of lines
+(``.txt``) one for each line of hexadecimal digits; any other file is one input.  Each input goes
+through the same decoder as a connection's bytes.  Each frame becomes a row, and so do invalid
+bytes, with ``error`` and their position.  So a damaged file never ends a job, and nothing in it is
+lost.
 
-Rows are gathered as tuples and turned into Arrow columns a batch at a time; only the columns that
-somebody asked for are made.
+Rows are collected as tuples and converted to Arrow columns one batch at a time; only the requested
+columns are made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tmqp_spark.tables import Table
 
 __all__ = ["CAPTURE", "Recorded", "layout_of"]
 
-#: What a capture is read as; ``type`` to ``value`` are null where there is no frame.
+#: The columns of a capture; ``type`` to ``value`` are null if there is no frame.
 CAPTURE: Final = Table(
     "tmqp_capture",
     [
@@ -67,9 +67,10 @@ _HEADERS: Final = _NAMES.index("headers")
 
 
 def layout_of(path: str, layout: str) -> str:
-    """How a file is to be read: ``recording``, ``lines`` or ``bytes``.
+    """Return how to read a file: ``recording``, ``lines`` or ``bytes``.
 
-    :param layout: what was asked for: ``recording``, ``corpus``, or ``auto``, by the file's ending.
+    :param layout: the option's value: ``recording``, ``corpus``, or ``auto`` (by the file's
+        suffix).
     """
     if layout == "recording" or (layout == "auto" and path.endswith(".json")):
         return "recording"
@@ -77,13 +78,13 @@ def layout_of(path: str, layout: str) -> str:
 
 
 class Recorded:
-    """Reads files and gathers their rows.
+    """Reads files and collects their rows.
 
     :param projection: the columns to make; see :data:`CAPTURE`.
-    :param skip_bytes: bytes at the beginning of each input of a corpus that are not TMQP's: fuzz
-        targets take their own instructions from there.
+    :param skip_bytes: the number of bytes at the beginning of each input of a corpus that are
+        instructions for the fuzz target, and not TMQP.
 
-    Attributes: ``rows`` are those gathered, ``size`` is how many bytes their frames have.
+    Attributes: ``rows``, the collected rows; ``size``, the size of their frames in bytes.
     """
 
     def __init__(self, projection: Projection, skip_bytes: int = 0) -> None:
@@ -96,7 +97,7 @@ class Recorded:
         return len(self.rows)
 
     def take_batch(self) -> pa.RecordBatch:
-        """What was gathered, as a batch; nothing is left."""
+        """Return the collected rows as a batch, and begin a new one."""
         rows, self.rows, self.size = self.rows, [], 0
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(_NAMES)
         arrays = []
@@ -109,7 +110,7 @@ class Recorded:
         return pa.record_batch(arrays, schema=self._projection.schema)
 
     def read(self, path: str, layout: str) -> Iterator[None]:
-        """Read one file; hand over after each portion, so that the caller may take a batch."""
+        """Read one file; yield after each portion, so that the caller can take a batch."""
         kind = layout_of(path, layout)
         try:
             if kind == "bytes":
@@ -180,12 +181,12 @@ class Recorded:
         yield
 
     def _fault(self, path: str, flow: str, error: str) -> None:
-        """A row for what is not even an input."""
+        """Add a row for bytes that are not an input."""
         _Flow(self, path, flow, "", None).fault(error, 0)
 
 
 def _missing(step: Step) -> str:
-    """What the recording itself says of bytes that are not in it."""
+    """Return what the recording says about missing bytes."""
     if step.total_bytes is None:
         return ""
     return f"the recording holds {len(step.data)} of {step.total_bytes} bytes"
@@ -196,9 +197,9 @@ def _pair(pair: tuple[str, str]) -> dict[str, str]:
 
 
 class _Flow:
-    """One input on its way through the decoder.
+    """One input that is being decoded.
 
-    ``offset`` is where its next frame begins, ``number`` that frame's number.
+    ``offset`` is the position of the next frame, ``number`` its number.
     """
 
     def __init__(
@@ -215,7 +216,7 @@ class _Flow:
         self.note: str | None = None
 
     def feed(self, data: bytes, skip: int) -> None:
-        """Take the next bytes; ``skip`` of the very first are skipped."""
+        """Decode the next bytes; the first ``skip`` bytes of the input are skipped."""
         if not self._begun:
             self._begun = True
             self.offset += min(skip, len(data))
@@ -234,20 +235,20 @@ class _Flow:
             self.fault(f"{error.rule}: {error}", 0)
 
     def finish(self, missing: str) -> None:
-        """Say what is left of a frame that did not end.
+        """Add a row for the rest of an incomplete frame.
 
-        :param missing: why that is so, if it is known.
+        :param missing: why bytes are missing, if known.
         """
         left = self._decoder.buffered
         if left:
             self.fault(missing or f"torn: {left} bytes of a message that does not end", left)
 
     def note_alone(self) -> None:
-        """A row for what was seen without bytes: a close, or silence."""
+        """Add a row for a step without bytes: a close, or silence."""
         self._row(0, None, _NO_FRAME, None)
 
     def fault(self, error: str, length: int) -> None:
-        """A row for what is no frame."""
+        """Add a row for bytes that are not a frame."""
         self._row(length, None, _NO_FRAME, error)
 
     def _put(self, name: str, length: int, fields: tuple[Any, ...]) -> None:

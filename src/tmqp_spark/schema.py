@@ -1,8 +1,8 @@
 """The columns of a kept message: names, types, and which of them a reader asked for.
 
-Spark prunes no columns of a Python source, so a schema that the user gives is taken as the
-projection: any of the columns, in any order.  Types are Spark's simple names (``bigint``), so that
-this module needs no pyspark.
+Spark does not prune the columns of a Python source, so the user's schema is the projection: any of
+the columns, in any order.  Types are Spark's simple names (``bigint``), so that this module needs
+no pyspark.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _ARROW: Final = {
 
 
 class Column:
-    """One column: its name, the types that it may be asked for as, and whether it can be null.
+    """One column: its name, the types in which it can be requested, and whether it can be null.
 
-    ``opt_in`` columns are there when asked for, by an option or by a schema.
+    ``opt_in`` columns are only present if an option or a schema requests them.
     """
 
     __slots__ = ("about", "name", "nullable", "opt_in", "types")
@@ -60,7 +60,7 @@ class Column:
         self.about = about
 
 
-#: In the order in which they come when nothing else was asked for.
+#: In the default order.
 COLUMNS: Final = (
     Column("channel", ("string",), False, False, "the channel"),
     Column("queue", ("int",), False, False, "the queue's id (the content type)"),
@@ -83,7 +83,7 @@ COLUMNS: Final = (
     Column("pushed_channel", ("string",), True, True, "where it was pushed to at first"),
     Column("pushed_queue", ("int",), True, True, "the queue there"),
 )
-#: What the broker can send alone, and what it calls that (header ``Columns``).
+#: The columns that the broker can send alone, by their names in the header ``Columns``.
 _AT_BROKER: Final = {
     "channel": "",
     "queue": "",
@@ -102,10 +102,10 @@ _BY_NAME: Final = {column.name: column for column in COLUMNS}
 
 
 class Projection:
-    """The columns to make, in order: ``names``, ``types`` and ``nullable`` of each, and ``schema``,
-    what Arrow calls them.  ``bodies`` tells whether messages must be read for them, or what the
-    broker knows of each is enough; ``at_broker`` is what to ask the broker for if it is to send
-    nothing else, None if it cannot."""
+    """The columns to make, in order: ``names``, ``types`` and ``nullable`` of each, and their Arrow
+    ``schema``.  ``bodies`` is True if they need whole messages instead of index entries only;
+    ``at_broker`` is the header value that requests just these columns from the broker, None if it
+    cannot send them alone."""
 
     __slots__ = ("at_broker", "bodies", "names", "nullable", "schema", "types")
 
@@ -128,7 +128,7 @@ class Projection:
 
 
 def default_columns(headers: bool = False, frame: bool = False) -> list[tuple[str, str, bool]]:
-    """What a source has when the user gives no schema: name, type, nullable of each column."""
+    """Return the columns of a source without a user's schema: name, type and nullable of each."""
     wanted = {"headers": headers, "frame": frame}
     return [
         (column.name, column.types[0], column.nullable)
@@ -138,18 +138,18 @@ def default_columns(headers: bool = False, frame: bool = False) -> list[tuple[st
 
 
 def to_ddl(columns: Iterable[tuple[str, str, bool]]) -> str:
-    """A schema as Spark reads it: ``channel string not null, ...``."""
+    """Format a schema for Spark: ``channel string not null, ...``."""
     return ", ".join(
         f"{name} {kind}{'' if nullable else ' NOT NULL'}" for name, kind, nullable in columns
     )
 
 
 def project(fields: Iterable[tuple[str, str, bool]]) -> Projection:
-    """Check a schema against the columns there are.
+    """Check a schema against the existing columns.
 
     :param fields: name, Spark's simple type, and whether it may be null, of each column.
-    :raises InvalidSchema: for an unknown or repeated column, naming the nearest, or a type that the
-        column cannot have, naming those it can.
+    :raises InvalidSchema: for an unknown column (the text suggests the most similar one), a
+        repeated one, or an invalid type (the text names the valid ones).
     """
     listed = list(fields)
     seen: set[str] = set()

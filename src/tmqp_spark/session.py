@@ -19,14 +19,14 @@ __all__ = ["SETTINGS", "register", "session"]
 
 #: What :func:`session` sets unless told otherwise.
 SETTINGS: Final = {
-    # Planning and Python workers talk to the JVM by Unix sockets: TCP costs 30 ms a small query.
+    # Python processes use Unix sockets to the JVM: TCP takes 30 ms longer per small query.
     "spark.python.unix.domain.socket.enabled": "true",
     # What workers log can be queried: spark.tvf.python_worker_logs().
     "spark.sql.pyspark.worker.logging.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.ui.showConsoleProgress": "false",
 }
-#: Variables by which Spark is told where to run, or where it is told so.
+#: Variables that say where Spark runs, or where that is configured.
 _CHOOSING: Final = (
     "MASTER",
     "PYSPARK_GATEWAY_PORT",

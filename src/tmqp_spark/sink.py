@@ -1,12 +1,12 @@
 """The sinks of the format ``tmqp`` as Spark sees them, batch and streaming.
 
-Theory of operation.  Spark makes a writer where the write is planned and pickles it to the
-executors, where :meth:`write` runs in each task; then ``commit`` or ``abort`` runs in a process of
-the driver: of a batch on the same, pickled writer, of a stream on another one that is made again
-for each micro-batch.  So a stream's writer holds nothing that was made up, and what a task and the
-commit must agree on comes from Spark: the query's id is the application and the number of the
-micro-batch is the epoch (see :mod:`tmqp_spark.committing`).  Both are the same when the micro-batch
-is run again, after whatever failure.
+Theory of operation.  Spark creates a writer in the process that plans the write, and pickles it to
+the executors, where :meth:`write` runs in each task; then ``commit`` or ``abort`` runs in a process
+of the driver: for a batch on the same, pickled writer, for a stream on another one that is created
+for each micro-batch.  So a stream's writer must not contain generated values, and everything on
+which tasks and the commit must agree comes from Spark: the query's id is the application and the
+number of the micro-batch is the epoch (see :mod:`tmqp_spark.committing`).  Both stay the same when
+the micro-batch runs again after any failure.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ __all__ = [
     "stream_writer",
 ]
 
-#: Spark's own names for what tells a micro-batch from all others.
+#: Spark's own names for what identifies a micro-batch.
 _QUERY_ID: Final = "sql.streaming.queryId"
 _BATCH_ID: Final = "streaming.sql.batchId"
 _LOG: Final = logging.getLogger("tmqp_spark")
 
 
 class TmqpCommitMessage(WriterCommitMessage):
-    """What a task says when it is through: whose transaction holds how much.
+    """The result of a task: its transaction, and how much it contains.
 
-    ``transaction`` is 0 where nothing was staged; ``bytes`` are those of the messages.
+    ``transaction`` is 0 if nothing was staged; ``bytes`` is the size of the messages.
     """
 
     def __init__(self, key: TaskKey, transaction: int, rows: int, bytes: int) -> None:
@@ -70,7 +70,7 @@ class TmqpCommitMessage(WriterCommitMessage):
 
 
 class _Writes:
-    """What tasks and commits of both kinds of writers do."""
+    """The common part of both writers: the work of tasks, commits and aborts."""
 
     def __init__(
         self, connection: ConnectionOptions, options: SinkOptions, columns: list[str]
@@ -80,7 +80,7 @@ class _Writes:
         self._columns = columns
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """Write a task's rows: stage them, or push them if once is not asked for."""
+        """Write a task's rows: stage them for ``exactly_once``, otherwise push them."""
         settle_memory()
         key = self._key(_context())
         pusher = borrow_pusher(self._connection, self._options.window)
@@ -103,7 +103,7 @@ class _Writes:
         raise NotImplementedError
 
     def _commit(self, messages: Iterable[WriterCommitMessage | None]) -> None:
-        """Make what was staged visible, all at once."""
+        """Make the staged messages visible, all at once."""
         staged = _staged(messages)
         if not staged:
             return
@@ -129,7 +129,7 @@ class _Writes:
             )
 
     def _abort(self, messages: Iterable[WriterCommitMessage | None]) -> None:
-        """Have the broker forget what was staged; what is not known here times out."""
+        """Abort the staged transactions; unknown ones time out."""
         staged = _staged(messages)
         if not staged:
             return
@@ -141,10 +141,10 @@ class _Writes:
 
 
 class TmqpArrowWriter(_Writes, DataSourceArrowWriter):
-    """A batch write: all of it or nothing, when it is to be exactly once.
+    """A batch write; with ``exactly_once``, all or nothing is written.
 
-    The application is ``txnAppId`` and the epoch ``txnVersion``, so that a write that is done again
-    counts once; without them it is a name that was never used before.
+    The application is ``txnAppId`` and the epoch ``txnVersion``, so that a repeated write has no
+    effect; without them the application is a new, unique name.
     """
 
     def __init__(
@@ -160,16 +160,16 @@ class TmqpArrowWriter(_Writes, DataSourceArrowWriter):
         )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the write count."""
+        """Commit the write."""
         self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Forget it."""
+        """Abort the write."""
         self._abort(messages)
 
 
 class TmqpStreamArrowWriter(_Writes, DataSourceStreamArrowWriter):
-    """A streaming query's writes: each micro-batch once, when it is to be exactly once."""
+    """The writes of a streaming query; with ``exactly_once``, each micro-batch once."""
 
     def _key(self, context: TaskContext) -> TaskKey:
         query = context.getLocalProperty(_QUERY_ID)
@@ -189,7 +189,7 @@ class TmqpStreamArrowWriter(_Writes, DataSourceStreamArrowWriter):
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803 - Spark's name
     ) -> None:
-        """Make the micro-batch count."""
+        """Commit the micro-batch."""
         for message in _staged(messages):
             if message.epoch != batchId:
                 raise SparkError(
@@ -202,7 +202,7 @@ class TmqpStreamArrowWriter(_Writes, DataSourceStreamArrowWriter):
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803 - Spark's name
     ) -> None:
-        """Forget it."""
+        """Abort the micro-batch."""
         self._abort(messages)
 
 
@@ -210,9 +210,9 @@ class TmqpStreamArrowWriter(_Writes, DataSourceStreamArrowWriter):
 
 
 def batch_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) -> TmqpArrowWriter:
-    """The writer of a batch.
+    """Make the writer of a batch.
 
-    :raises InvalidOption: and :class:`InvalidSchema`: for what cannot be.
+    :raises InvalidOption: and :class:`InvalidSchema`: for invalid options or columns.
     """
     connection, options, columns = _read(given, schema)
     if overwrite:
@@ -230,9 +230,9 @@ def batch_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) 
 def stream_writer(
     given: Mapping[str, str], schema: StructType, overwrite: bool
 ) -> TmqpStreamArrowWriter:
-    """The writer of a stream's micro-batch.
+    """Make the writer of a stream's micro-batches.
 
-    :raises InvalidOption: and :class:`InvalidSchema`: for what cannot be.
+    :raises InvalidOption: and :class:`InvalidSchema`: for invalid options or columns.
     """
     _, options, columns = _read(given, schema)
     connection = read_stream_connection(given)
@@ -261,7 +261,7 @@ def _read(
 
 
 def _staged(messages: Iterable[WriterCommitMessage | None]) -> list[TmqpCommitMessage]:
-    """The messages of tasks that staged something; one of a failed task is None."""
+    """Return the results of tasks that staged something; that of a failed task is None."""
     return [
         message
         for message in messages

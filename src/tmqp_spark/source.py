@@ -1,10 +1,10 @@
-"""The format ``tmqp`` as Spark sees it: batch and streaming sources of what a broker keeps.
+"""The format ``tmqp`` for Spark: batch and streaming sources of the messages that a broker keeps.
 
-Theory of operation.  Spark makes these objects in several processes: the data source and the batch
-reader in a planning process, from where they are pickled to executors; the streaming reader in a
-process of the driver that lives as long as the query, and once more in a planning process, for the
-executors.  So nothing here holds a connection: planning opens one for its questions, a streaming
-reader opens its own when it is first asked something, and executors keep some between tasks.
+Theory of operation.  Spark creates these objects in several processes: the data source and the
+batch reader in a planning process, which pickles them to executors; the streaming reader in a
+process of the driver that lives as long as the query, and again in a planning process, for the
+executors.  So these objects contain no connection: planning opens one for its requests, a streaming
+reader opens its own with the first request, and executors keep some between tasks.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _COMPARISONS: Final[dict[type[Filter], str]] = {
     In: "in",
 }
 
-#: Connections of this process that nobody uses at the moment.
+#: Connections of this process that no task uses at the moment.
 _IDLE: Final[dict[ConnectionOptions, list[BrokerLink]]] = {}
 _MOST_IDLE: Final = 4
 
@@ -86,7 +86,8 @@ _MOST_IDLE: Final = 4
 
 
 def borrow_link(options: ConnectionOptions) -> BrokerLink:
-    """A connection for a task: one that another left, if it is still good."""
+    """Return a connection for a task: an idle one of this process if it still works, or a new
+    one."""
     idle = _IDLE.get(options, [])
     while idle:
         link = idle.pop()
@@ -97,7 +98,7 @@ def borrow_link(options: ConnectionOptions) -> BrokerLink:
 
 
 def return_link(link: BrokerLink) -> None:
-    """Leave a connection for other tasks of this process."""
+    """Keep a connection for other tasks of this process."""
     idle = _IDLE.setdefault(link.options, [])
     if len(idle) < _MOST_IDLE and link.is_quiet():
         idle.append(link)
@@ -106,7 +107,7 @@ def return_link(link: BrokerLink) -> None:
 
 
 class RangePartition(InputPartition):
-    """A part of a queue for one task."""
+    """The range of a queue for one task."""
 
     def __init__(self, wanted: QueueRange) -> None:
         super().__init__(repr(wanted))
@@ -114,7 +115,7 @@ class RangePartition(InputPartition):
 
 
 class _Reads:
-    """What executors do for both kinds of readers."""
+    """The common part of both readers: reading on executors."""
 
     def __init__(
         self, connection: ConnectionOptions, options: SourceOptions, projection: Projection
@@ -125,9 +126,9 @@ class _Reads:
         self._filters = Filters()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The messages of a part, as record batches."""
+        """Read the messages of a partition as record batches."""
         settle_memory()
-        # Spark replaces "no partitions" by one without a value.
+        # Spark replaces an empty list of partitions by a partition without a value.
         if not isinstance(partition, RangePartition):
             return
         wanted = partition.range
@@ -162,7 +163,7 @@ class TmqpReader(_Reads, DataSourceReader):
     """A batch query's reader."""
 
     def partitions(self) -> list[InputPartition]:
-        """Ask the broker what is there, and divide it."""
+        """Request the available messages from the broker, and divide them into tasks."""
         check_database(self._options)
         link = BrokerLink(self._connection)
         try:
@@ -175,15 +176,15 @@ class TmqpReader(_Reads, DataSourceReader):
 class TmqpFilteringReader(TmqpReader):
     """A batch query's reader that applies filters itself.
 
-    Only made when asked for.  Spark refuses a reader with ``pushFilters`` unless its configuration
-    allows it; and it keeps the plan of a filtered read with the loaded DataFrame and uses it again
-    for other queries of that DataFrame, whatever their filters are.
+    It is only used if requested, because Spark refuses a reader with ``pushFilters`` unless its
+    configuration allows it, and reuses the plan of a filtered read for other queries of the same
+    loaded DataFrame, whatever their filters are.
     """
 
     def pushFilters(  # noqa: N802 - Spark's name
         self, filters: list[Filter]
     ) -> Iterable[Filter]:
-        """Take the filters that can be applied exactly; the others are returned."""
+        """Accept the filters that can be applied exactly; return the others."""
         return [each for each in filters if not self._takes(each)]
 
     def _takes(self, each: Filter) -> bool:
@@ -216,7 +217,8 @@ class TmqpStreamReader(_Reads, DataSourceStreamReader, SupportsTriggerAvailableN
         return self._planner
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """What the options bound a batch by; both bounds count, one is told."""
+        """Return the limit of a batch; if the options have two, both apply, but Spark is only told
+        one."""
         if self._options.max_offsets is not None:
             return ReadMaxRows(self._options.max_offsets)
         if self._options.max_bytes is not None:
@@ -224,33 +226,35 @@ class TmqpStreamReader(_Reads, DataSourceStreamReader, SupportsTriggerAvailableN
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Note what there is: the query ends when that is read."""
+        """Note the current end of all queues: the query ends when everything up to there is
+        read."""
         self._following.prepare_available_now()
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where a new query begins."""
+        """Return where a new query begins."""
         return self._following.initial()
 
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """How far the next batch goes.  Everything before ``start`` is done with."""
+        """Return the end of the next batch; everything before ``start`` is processed."""
         return self._following.latest(start, isinstance(limit, ReadAllAvailable))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """What there is, for the query's progress."""
+        """Return the newest offsets, for the query's progress."""
         return self._following.report()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The ranges between two offsets."""
+        """Return the ranges between two offsets."""
         return [RangePartition(part) for part in self._following.plan(start, end)]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Everything up to there is done with, said a batch late."""
+        """Handle that everything up to this offset is processed, which Spark reports one batch
+        late."""
         self._following.commit(end)
 
     def stop(self) -> None:
-        """Close the connection, where Spark says that the query is over."""
+        """Close the connection, if Spark reports that the query has ended."""
         if self._link is not None:
             self._link.close()
 
@@ -261,7 +265,7 @@ class TmqpStreamReader(_Reads, DataSourceStreamReader, SupportsTriggerAvailableN
 class TmqpDataSource(DataSource):
     """The format ``tmqp``.
 
-    :raises InvalidOption: for an option that is unknown or cannot be.
+    :raises InvalidOption: for an option that is unknown or invalid.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -274,7 +278,7 @@ class TmqpDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What it is called in ``format(...)``."""
+        """The name for ``format(...)``."""
         return "tmqp"
 
     def schema(self) -> str:

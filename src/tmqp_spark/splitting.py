@@ -1,4 +1,4 @@
-"""The division of ranges into tasks: by bytes, by messages, and into enough of them."""
+"""Divides ranges into tasks: by bytes, by messages, and by the least number of tasks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["bytes_up_to", "split_evenly", "split_ranges"]
 def split_ranges(
     link: BrokerLink, ranges: list[QueueRange], options: SourceOptions
 ) -> list[QueueRange]:
-    """The parts of some ranges, each of about ``targetPartitionBytes`` and at most
-    ``maxRecordsPerPartition`` messages; at least ``minPartitions`` of them, if there are so many
+    """Divide ranges into parts of about ``targetPartitionBytes`` and at most
+    ``maxRecordsPerPartition`` messages; make at least ``minPartitions`` parts, if there are enough
     messages.
 
     :raises BrokerRefused: and BrokerUnreachable, as the link does.
@@ -36,7 +36,8 @@ def split_ranges(
 
 
 def split_evenly(whole: QueueRange, count: int) -> list[QueueRange]:
-    """A range in so many parts, with as many sequences each; fewer, if it has not so many."""
+    """Divide a range into ``count`` parts with equal numbers of sequences; fewer if it is
+    shorter."""
     length = whole.end - whole.start
     count = max(1, min(count, length))
     edges = [whole.start + length * number // count for number in range(count + 1)]
@@ -64,7 +65,7 @@ def _split(
 
 
 def _ask(link: BrokerLink, whole: QueueRange, target: int, most: int | None) -> list[QueueRange]:
-    """Have the broker divide a range by its index; without its help, evenly."""
+    """Divide a range by the broker's index, or evenly if the broker does not support that."""
     found = ask_parts(link, whole, target, most)
     if found is None:
         length = whole.end - whole.start
@@ -73,7 +74,7 @@ def _ask(link: BrokerLink, whole: QueueRange, target: int, most: int | None) -> 
     parts: list[QueueRange] = []
     start = whole.start
     for number, (_, last, size) in enumerate(found):
-        # Gaps belong to a part too, and nothing is left out between two.
+        # Gaps belong to parts, too, so that there is nothing between two parts.
         end = whole.end if number == len(found) - 1 else last + 1
         parts.append(QueueRange(whole.channel, whole.queue, whole.incarnation, start, end, size))
         start = end
@@ -81,8 +82,8 @@ def _ask(link: BrokerLink, whole: QueueRange, target: int, most: int | None) -> 
 
 
 def bytes_up_to(link: BrokerLink, whole: QueueRange, most_bytes: int) -> tuple[int, int]:
-    """How far one gets in a range with so many bytes: where it ends (not included), and the bytes
-    up to there.  One message at least, however large."""
+    """Find the part of a range that fits into ``most_bytes``; return its end (exclusive) and its
+    bytes.  It has at least one message, however large."""
     found = ask_parts(link, whole, most_bytes, None)
     if not found:
         length = whole.end - whole.start

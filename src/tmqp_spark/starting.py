@@ -1,4 +1,4 @@
-"""Where a reader begins and ends: the options about offsets and times, on what is kept."""
+"""Resolves the options about offsets and times to the places where a reader begins and ends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Edge:
     """Where to begin, or to end: one word for all queues, or a number for each.
 
     ``word`` is ``earliest``, ``latest``, ``committed`` or empty; ``numbers`` are sequences, -1 for
-    latest and -2 for earliest; ``times`` are milliseconds of Unix time, ``time`` that of queues not
-    among them.
+    latest and -2 for earliest; ``times`` are milliseconds of Unix time, ``time`` is that of all
+    other queues.
     """
 
     __slots__ = ("numbers", "time", "times", "word")
@@ -41,12 +41,14 @@ class Edge:
         otherwise: str,
         when_later: str,
     ) -> Places:
-        """The place in each queue.
+        """Return the place in each queue.
 
-        :param at: looks at the queues again, with a time.
-        :param otherwise: the word for queues that no number or time was given for.
-        :param when_later: ``error`` or ``latest``, where nothing came at a time or later.
-        :raises InvalidOption: for a number in a queue that is not read; or such a time.
+        :param at: requests the states of the queues with a time.
+        :param otherwise: the word for queues without a number or time.
+        :param when_later: ``error`` or ``latest``: what to do if no message arrived at a time or
+            later.
+        :raises InvalidOption: for a number or time of a queue that is not read; with ``error``, for
+            a time after the last message.
         """
         unknown = sorted((self.numbers.keys() | self.times.keys()) - states.keys())
         if unknown:
@@ -65,7 +67,7 @@ class Edge:
             if time not in looks:
                 looks[time] = at(time)
             seen = looks[time].get(key, state)
-            # What came between two looks is not to shift the end of the first.
+            # Messages that arrived between two requests must not shift the end of the first.
             first = seen.latest + 1 if seen.at is None else seen.at
             if first > seen.latest and when_later == "error":
                 raise InvalidOption(
@@ -89,10 +91,10 @@ def _place(state: QueueState, word: str, number: int | None) -> int:
 
 
 def starting_edge(options: SourceOptions, default: str) -> Edge:
-    """Where the options say to begin.
+    """Return where to begin according to the options.
 
-    :param default: where nothing is said.
-    :raises InvalidOption: when they say it twice, or what cannot be.
+    :param default: the word to use if no option is set.
+    :raises InvalidOption: if several options say it, or one is invalid.
     """
     by_time = options.starting_offsets_by_timestamp
     given = [
@@ -117,7 +119,7 @@ def starting_edge(options: SourceOptions, default: str) -> Edge:
 
 
 def ending_edge(options: SourceOptions) -> Edge:
-    """Where the options say that a batch ends; as :func:`starting_edge`."""
+    """Return where a batch ends according to the options; as :func:`starting_edge`."""
     by_time = options.ending_offsets_by_timestamp
     if by_time and options.ending_timestamp is not None:
         raise InvalidOption(

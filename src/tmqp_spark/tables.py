@@ -1,5 +1,5 @@
-"""Tables with fixed columns: what a source other than ``tmqp`` itself gives, and what a user
-may ask for of it.
+"""Tables with fixed columns, for the sources other than ``tmqp`` itself, and the check of a user's
+schema against them.
 
 Types are Spark's simple names, as in :mod:`tmqp_spark.schema`; every column may be null.
 """
@@ -28,15 +28,15 @@ class Table:
         self.names = tuple(self.types)
 
     def ddl(self) -> str:
-        """The schema as Spark reads it."""
+        """The schema in Spark's form."""
         return to_ddl((name, self.types[name], True) for name in self.names)
 
     def project(self, fields: Iterable[tuple[str, str, bool]]) -> Projection:
         """Check a schema that a user gave: any of the columns, in any order.
 
         :param fields: name, Spark's simple type, and whether it may be null, of each column.
-        :raises InvalidSchema: for an unknown column, naming the nearest, for one that is given
-            twice, and for another type.
+        :raises InvalidSchema: for an unknown column (the text suggests the most similar one), a
+            repeated one, or another type.
         """
         listed = list(fields)
         seen: set[str] = set()

@@ -3,13 +3,13 @@
 Theory of operation.  Executors and Spark's planning processes run plain, blocking Python, so this
 is the protocol's sans-I/O connection on a plain socket, without threads.  A request is written and
 remembered by its message id; answers are taken in whatever order they come, so any number of
-requests can be on their way (*pipelined*).  A read asks the kernel for all that is missing of the
-message that has begun.  A large answer to a request that said so (``large``) is copied once, out of
-the kernel, and never looked into (:mod:`tmqp_spark.large`).
+requests can be in flight (*pipelined*).  A read requests all missing bytes of the incomplete
+message from the kernel.  A large answer to a request that announced it (``large``) is copied only
+once, from the kernel, and not decoded (:mod:`tmqp_spark.large`).
 
-Nothing answers the broker's pings while the program is busy elsewhere.  So a connection that
-rested may be gone: :meth:`BrokerLink.ask` opens another and asks again (every operation used here
-may be asked twice), and readers continue from where they are.
+Nothing answers the broker's pings while the program is busy elsewhere.  So an idle connection may
+be lost: :meth:`BrokerLink.ask` opens another and repeats the request (every operation used here can
+be repeated), and readers continue from where they are.
 """
 
 from __future__ import annotations
@@ -63,22 +63,21 @@ _T = TypeVar("_T")
 _SMALL_READ: Final = 65_536
 _LARGEST_READ: Final = 8 << 20
 _LONGEST_PAUSE_S: Final = 5.0
-#: An answer is as large as was asked for; the wire's own bounds remain.
+#: Answers have the size that was requested, so only the limits of the wire apply.
 _LIMITS: Final = Limits(max_payload_bytes=1 << 31)
-#: The servers of a group replace each other: one that is silent has probably gone.
+#: In a group of servers that replace each other, a silent one has probably failed.
 _GROUP_LIMITS: Final = replace(_LIMITS, ping_interval_s=2.0)
 _NUMBERS: Final = itertools.count(1)
 
 
 class BrokerLink:
-    """A connection to the broker, opened when it is needed and again when it was lost.
+    """A connection to the broker, opened when needed, and again after a loss.
 
-    :param options: where to, and how patiently.
-    :param clock: seconds, monotonic.
-    :param sleep: waits for seconds.
+    :param options: the broker and the timeouts.
+    :param clock: returns seconds of a monotonic clock.
+    :param sleep: waits for this number of seconds.
 
-    Not safe for threads.  ``requests`` counts what was asked, ``connections`` how often it was
-    opened.
+    It is not thread-safe.  ``requests`` counts requests, ``connections`` how often it was opened.
     """
 
     def __init__(
@@ -90,12 +89,12 @@ class BrokerLink:
         self.options = options
         self.requests = 0
         self.connections = 0
-        #: The process that made it: a connection is of no use to a copy of that process.
+        #: The process that made the connection: a fork of it cannot use it.
         self.owner = os.getpid()
         self._clock = clock
         self._sleep = sleep
         self._addresses = parse_addresses(options.url)
-        #: The address that was good last, which may be one that a server has told.
+        #: The last good address, which a server may have named.
         self._good = self._addresses[0]
         self._socket: socket.socket | None = None
         self._connection: Connection | None = None
@@ -104,9 +103,9 @@ class BrokerLink:
         self._failing_since = 0.0
         self._low_water = 1
         self._asked = Answers(Counters())
-        #: Answers that nobody has fetched yet.
+        #: Answers that were not taken yet.
         self._answers: dict[str, Frame] = {}
-        #: Requests whose answers may be large, what has come of those, and the one that is coming.
+        #: Requests whose answers may be large, the payloads that have arrived, and the current one.
         self._may_be_large: set[str] = set()
         self._payloads: dict[str, tuple[memoryview, int]] = {}
         self._large: LargeAnswer | None = None
@@ -123,7 +122,7 @@ class BrokerLink:
 
     @property
     def is_open(self) -> bool:
-        """There is a connection, as far as is known."""
+        """Whether there is a connection, as far as known."""
         return self._socket is not None
 
     # --- Asking ----------------------------------------------------------------------------------
@@ -137,12 +136,13 @@ class BrokerLink:
         *,
         large: bool = False,
     ) -> str:
-        """Send a Server operation; its id, for :meth:`finish`.
+        """Send a Server operation; return its id, for :meth:`finish`.
 
-        :param large: the answer may be large, and :meth:`finish_large` will be asked for it.
+        :param large: the answer may be large, and is taken with :meth:`finish_large`.
 
-        :raises ConnectionBroken: when the connection is gone; nothing is asked again by itself.
-        :raises BrokerUnreachable: when there was none and none comes about.
+        :raises ConnectionBroken: if the connection is lost or cannot be opened; the request is not
+            repeated.
+        :raises BrokerUnreachable: if the file with the token cannot be read.
         """
         frame = Frame.build(
             int(MessageType.SERVER),
@@ -159,13 +159,13 @@ class BrokerLink:
         return frame.message_id
 
     def next_id(self) -> str:
-        """An id for a message on this connection."""
+        """Return an id for a message on this connection."""
         return self._new_id()
 
     def send(self, pieces: list[bytes], expected: Iterable[str] = ()) -> None:
-        """Send whole frames that are encoded already, as one write.
+        """Send whole encoded frames in one write.
 
-        :param expected: ids of those whose answer or acknowledge will be asked for.
+        :param expected: the ids whose answers or acknowledgements :meth:`finish` will take.
         :raises ConnectionBroken: and :class:`BrokerUnreachable`, as :meth:`start`.
         """
         self.open()
@@ -177,10 +177,10 @@ class BrokerLink:
         self._write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def finish(self, message_id: str, extra_ms: int = 0) -> Frame:
-        """Wait for the answer to a request, whatever its code; the others' are kept.
+        """Wait for the answer to a request, whatever its code; keep other answers.
 
-        :param extra_ms: how much longer than usual the broker was asked to take.
-        :raises ConnectionBroken: when the connection is gone or too slow.
+        :param extra_ms: how much longer than usual the broker may take, as requested.
+        :raises ConnectionBroken: if the connection is lost or too slow.
         """
         wait_s = (self.options.request_timeout_ms + extra_ms) / 1000
         deadline = self._clock() + wait_s
@@ -193,9 +193,10 @@ class BrokerLink:
         return self._answers.pop(message_id)
 
     def finish_large(self, message_id: str) -> tuple[Frame, bytes | memoryview, int]:
-        """As :meth:`finish`; the answer, the bytes in which its payload stands, and from where on.
+        """Wait as :meth:`finish`; return the answer, the bytes with its payload, and the payload's
+        offset.
 
-        The answer itself has no payload, if that was large.
+        The answer itself has no payload if that was large.
 
         :raises ConnectionBroken: as :meth:`finish`.
         """
@@ -207,11 +208,11 @@ class BrokerLink:
         return answer, answer.raw, len(answer.raw) - answer.payload_size
 
     def answered(self, message_id: str) -> bool:
-        """The answer is here: :meth:`finish` returns at once."""
+        """Whether the answer has arrived, so that :meth:`finish` returns at once."""
         return message_id in self._answers
 
     def forget(self, message_id: str) -> None:
-        """Say that an answer is not wanted any more."""
+        """Drop an answer that is no longer needed, or will not be."""
         pending = self._asked.pendings.get(message_id)
         if pending is not None:
             self._asked.pendings.remove(pending)
@@ -228,11 +229,12 @@ class BrokerLink:
         payload: bytes = b"",
         extra_ms: int = 0,
     ) -> Frame:
-        """Ask and wait, again when the connection breaks or the broker is busy; the answer.
+        """Send a request and return its answer; repeat it if the connection is lost or the broker
+        is busy.
 
-        :param what: what this is, for people: ``offsets of orders``.
+        :param what: the request in words, for errors: ``offsets of orders``.
         :raises BrokerRefused: for any code but 0.
-        :raises BrokerUnreachable: when ``retries`` are used up.
+        :raises BrokerUnreachable: after ``retries`` failed attempts.
         """
         pairs = tuple(headers)
 
@@ -245,9 +247,9 @@ class BrokerLink:
         return self.patiently(what, once)
 
     def patiently(self, what: str, once: Callable[[], _T]) -> _T:
-        """Do something until it succeeds, as often as ``retries`` allows.
+        """Call ``once`` until it succeeds, as often as ``retries`` or ``outageTimeout`` allow.
 
-        :raises BrokerUnreachable: then.
+        :raises BrokerUnreachable: when they do not allow another attempt.
         """
         attempt = 0
         while True:
@@ -262,13 +264,13 @@ class BrokerLink:
             attempt += 1
 
     def rest(self, wait_ms: int) -> None:
-        """Wait so long."""
+        """Wait this number of milliseconds."""
         self._sleep(wait_ms / 1000)
 
     def pause(self, attempt: int, what: str, why: str) -> None:
         """Wait before the next attempt, a little longer each time.
 
-        :param attempt: how many have failed before this one.
+        :param attempt: how many attempts have failed before.
         :raises BrokerUnreachable: after ``outageTimeout``, or, without it, ``retries`` attempts.
         """
         options = self.options
@@ -293,10 +295,10 @@ class BrokerLink:
     # --- The connection --------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Connect and be accepted, unless that was done.
+        """Connect and log in, if there is no connection.
 
-        :raises ConnectionBroken: when that fails in a way that may pass.
-        :raises BrokerRefused: when the broker does not want this client.
+        :raises ConnectionBroken: if that fails, but may succeed later.
+        :raises BrokerRefused: if the broker refuses this client.
         """
         if self._socket is not None:
             return
@@ -363,7 +365,7 @@ class BrokerLink:
         self._large = None
 
     def is_quiet(self) -> bool:
-        """It is open, nothing has come that nobody asked for, and nothing is awaited."""
+        """Whether it is open, no unexpected bytes have arrived, and no answer is awaited."""
         if self._socket is None or self._asked.pendings or self._answers or self._large:
             return False
         try:
@@ -376,7 +378,7 @@ class BrokerLink:
         return self.is_open
 
     def _receive(self, deadline: float) -> bool:
-        """Take what comes next; False when nothing does before the deadline."""
+        """Receive and process bytes; return False if none arrive before the deadline."""
         sock, connection = self._socket, self._connection
         if sock is None or connection is None:
             raise ConnectionBroken(f"the connection to {self.options.url} is closed")
@@ -413,7 +415,8 @@ class BrokerLink:
             return True
 
     def _wake_at(self, sock: socket.socket, count: int) -> None:
-        """Have the kernel wake us when so many bytes are there, not for each packet."""
+        """Let the kernel wake this process only when this number of bytes has arrived, not for each
+        packet."""
         if count != self._low_water and not isinstance(sock, ssl.SSLSocket):
             self._low_water = count
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
@@ -434,7 +437,7 @@ class BrokerLink:
         self._flush()
 
     def _take_large(self, large: LargeAnswer, count: int) -> None:
-        """More of a large answer has come."""
+        """Handle further received bytes of a large answer."""
         if not count:
             self.close()
             raise ConnectionBroken(f"{self.options.url} closed the connection")
@@ -471,7 +474,7 @@ class BrokerLink:
             )
 
     def _keep(self, settled: Pending | None) -> None:
-        """Keep an answer until it is fetched."""
+        """Keep an answer until it is taken."""
         if settled is not None and settled.answer is not None:
             self._answers[settled.message_id] = settled.answer
 
@@ -499,8 +502,8 @@ def first_contact(options: ConnectionOptions) -> BrokerLink:
     The first connection is tried ``retries`` times only, so that a wrong address is reported soon;
     ``outageTimeout`` counts from then on.
 
-    :raises BrokerUnreachable: when the connection fails.
-    :raises BrokerRefused: when the broker does not want this client.
+    :raises BrokerUnreachable: if the connection fails.
+    :raises BrokerRefused: if the broker refuses this client.
     """
     link = BrokerLink(replace(options, outage_timeout_ms=None))
     link.patiently(f"connect to {options.url}", link.open)
@@ -514,7 +517,7 @@ def backoff(options: ConnectionOptions) -> Backoff:
 
 
 def refusal(url: str, what: str, answer: Frame) -> BrokerRefused:
-    """The error that an answer with a code is."""
+    """Make the error for an answer with a result code."""
     code = answer.content_type
     advice = ""
     if code == int(ResultCode.UNAUTHORIZED):
@@ -525,9 +528,9 @@ def refusal(url: str, what: str, answer: Frame) -> BrokerRefused:
 
 
 def read_token(options: ConnectionOptions) -> str:
-    """The token to connect with, from the options or from the file that they name.
+    """Return the token, from the options or from the file that they name.
 
-    :raises BrokerUnreachable: when the file cannot be read.
+    :raises BrokerUnreachable: if the file cannot be read.
     """
     if not options.token_file:
         return options.token

@@ -1,10 +1,9 @@
-"""What all tasks of one Python worker share: its memory, what happens to it between tasks, and
-its end.
+"""The Python worker of tasks: its memory, its garbage collection between tasks, and its end.
 
-Answers of some megabytes come and go, and so do the columns made of them.  The C library would give
-such memory back to the system and ask for it again each time; the system hands it out page by page,
-each filled with zeros at the first touch, which costs more than all that is done to the messages.
-So a worker keeps what is free, up to a bound.
+Tasks allocate and free answers of some megabytes, and the columns made from them.  The C library
+would return such memory to the system and request it again each time; the system then provides it
+page by page, filled with zeros, which costs more than the processing of the messages.  So a worker
+keeps free memory, up to a limit.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ from typing import Any, Final
 
 __all__ = ["end_quietly", "settle_memory"]
 
-#: In which process, and how many modules it had.
+#: The process of the last call of settle_memory, and the number of its modules then.
 _settled: list[int] = [0, 0]
 
-#: Of glibc's malloc.h: how many free bytes at the end of the heap are too many, and from which size
-#: on memory is asked of the system by itself, and given back at once.
+#: Options in glibc's malloc.h: the most free bytes at the end of the heap, and the size from which
+#: on a block is requested from the system separately, and returned when it is freed.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _MOST_KEPT_BYTES: Final = 128 << 20
-#: What the JVM starts for a streaming query, and answers to until the query is stopped.
+#: The program that the JVM starts for a streaming query, and uses until the query is stopped.
 _STREAM_PLANNER: Final = "pyspark.sql.streaming.python_streaming_source_runner"
-#: The most that glibc takes.
+#: The largest value that glibc accepts for M_MMAP_THRESHOLD.
 _APART_BYTES: Final = 32 << 20
 
 
 def settle_memory() -> None:
-    """Take what was loaded so far out of the garbage collector's sight: at the beginning of a
-    worker's first task, and whenever something was loaded since.  The first time in a process, have
-    it keep free memory too.
+    """Exclude everything loaded so far from garbage collection, and make the process keep free
+    memory.  Call it at the beginning of each task, and after loading more modules; other calls have
+    no effect.
 
-    Spark's Python workers collect garbage after each task and each question of the planner: 25 ms
-    of looking at modules, of which some are loaded by the first rows only.
+    Spark's Python workers collect garbage after each task and each request of the planner, and
+    spend 25 ms on modules, some of which only the first rows load.
     """
     now = [os.getpid(), len(sys.modules)]
     if _settled != now:
@@ -50,7 +49,7 @@ def settle_memory() -> None:
 
 
 def _keep_memory() -> None:
-    """Keep up to 128 MiB of free memory in this process, where the C library is glibc."""
+    """Keep up to 128 MiB of free memory in this process, if the C library is glibc."""
     if not sys.platform.startswith("linux"):
         return
     try:
@@ -62,12 +61,12 @@ def _keep_memory() -> None:
 
 
 def end_quietly(daemon: Any) -> None:
-    """Have the workers of PySpark's daemon end without a traceback when a session ends.
+    """Let the workers of PySpark's daemon end without a traceback when a session ends.
 
     The JVM then closes the connections of idle workers, and PySpark prints a ``BrokenPipeError``
     for each of them.
 
-    :param daemon: the module ``pyspark.daemon``, which looks its ``worker`` up for each task.
+    :param daemon: the module ``pyspark.daemon``, which looks up its ``worker`` for each task.
     """
     worker: Callable[..., int] = daemon.worker
 
@@ -81,8 +80,8 @@ def end_quietly(daemon: Any) -> None:
 
 
 def _end_planner_quietly() -> None:
-    """The same in a process that plans: Spark starts those with PySpark's own daemon, and one for
-    each streaming query with a program that is told nothing when the query is stopped."""
+    """Do the same in a planning process: Spark starts these with PySpark's own daemon, and for each
+    streaming query one with a program that does not learn that the query was stopped."""
     program: Any = sys.modules.get("__main__")
     specification = getattr(program, "__spec__", None)
     name = "" if specification is None else specification.name

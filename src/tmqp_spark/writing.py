@@ -1,6 +1,6 @@
-"""What a task of a sink does with its rows, and which columns and options fit together.
+"""Writes the rows of a sink's task, and checks its columns and options.
 
-No pyspark here: rows are Arrow batches, and who the task is is told.
+This module does not need pyspark: rows are Arrow batches, and the caller identifies the task.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _MOST_IDLE: Final = 4
 
 
 class Written:
-    """What a task wrote: ``rows``, and their ``bytes`` as messages."""
+    """The counts of a task: ``rows``, and the ``bytes`` of their messages."""
 
     __slots__ = ("bytes", "rows")
 
@@ -85,11 +85,11 @@ class Written:
 
 
 def check_sink(fields: Iterable[tuple[str, str]], options: SinkOptions) -> list[str]:
-    """See whether rows of these columns can be messages; the columns to send.
+    """Check that rows of these columns can be messages; return the columns to send.
 
     :param fields: name and Spark's simple type of each column.
-    :raises InvalidSchema: for a column that means nothing here, or of another type.
-    :raises InvalidOption: when neither a column nor an option says where rows go.
+    :raises InvalidSchema: for an unknown column, or one of another type.
+    :raises InvalidOption: if neither a column nor an option has the target of rows.
     """
     names: list[str] = []
     for name, kind in fields:
@@ -126,7 +126,7 @@ def _unknown(name: str) -> str:
 
 
 class _Queues:
-    """The queues that a task writes to: created or looked at when the first row goes there."""
+    """The queues that a task writes to, which are created or checked before their first row."""
 
     def __init__(self, link: BrokerLink, options: SinkOptions, columns: list[str]) -> None:
         self._link = link
@@ -140,7 +140,7 @@ class _Queues:
 
     @property
     def words(self) -> str:
-        """Where rows go, for errors."""
+        """The targets of rows, for errors."""
         if not self._by_row:
             return f"{self._options.channel}/{self._options.queue}"
         if self._known:
@@ -148,9 +148,9 @@ class _Queues:
         return "the rows' own channels"
 
     def look(self, batch: Any) -> None:
-        """See to the queues of these rows.
+        """Create or check the queues of these rows, as the options require.
 
-        :raises BrokerRefused: when one is not there, or does not keep what is pushed.
+        :raises BrokerRefused: if a queue is missing, or not durable although that is required.
         """
         if not (self._options.create_queue or self._check_durable):
             return
@@ -176,7 +176,8 @@ class _Queues:
         places = set()
         for text in pc.binary_join_element_wise(channel, queue, "/").unique().to_pylist():
             name, _, number = text.rpartition("/")
-            if name and 0 <= int(number) <= MAX_QUEUE_ID:  # other rows are refused soon, by number
+            # Other rows are refused later, with their number.
+            if name and 0 <= int(number) <= MAX_QUEUE_ID:
                 places.add((name, int(number)))
         return places
 
@@ -198,7 +199,7 @@ class _Queues:
                 ) from None
 
     def _check(self, channel: str, queue: int) -> None:
-        """``ack=stored`` is only true of a queue that keeps what it acknowledges."""
+        """Check that a queue is durable, because otherwise ``ack=stored`` would be wrong."""
         body = queue.to_bytes(2, "little")
         what = f"look at queue {channel}/{queue}"
         code = RESULT_OK
@@ -232,7 +233,8 @@ class _Queues:
 
 
 def borrow_pusher(options: ConnectionOptions, window: int) -> Pusher:
-    """A connection for a task: one that another left, if it is still good."""
+    """Return a connection for a task: an idle one of this process if it still works, or a new
+    one."""
     idle = _IDLE.get((options, window), [])
     while idle:
         pusher = idle.pop()
@@ -243,7 +245,7 @@ def borrow_pusher(options: ConnectionOptions, window: int) -> Pusher:
 
 
 def return_pusher(pusher: Pusher) -> None:
-    """Leave a connection for other tasks of this process."""
+    """Keep a connection for other tasks of this process."""
     idle = _IDLE.setdefault((pusher.options, pusher.window), [])
     if len(idle) < _MOST_IDLE and pusher.is_quiet():
         idle.append(pusher)
@@ -257,11 +259,12 @@ def return_pusher(pusher: Pusher) -> None:
 def write_once(
     pusher: Pusher, options: SinkOptions, columns: list[str], key: TaskKey, batches: Iterator[Any]
 ) -> tuple[int, Written]:
-    """Stage a task's rows in a transaction of its own; its number (0 for no rows) and what it has.
+    """Stage a task's rows in a separate transaction; return its number (0 for no rows) and its
+    counts.
 
-    When the epoch is committed already the rows are skipped, and the number is 0.
+    If the epoch is already committed, the rows are skipped, and the number is 0.
 
-    :raises SparkError: when a row cannot be a message, or the broker does not take it.
+    :raises SparkError: if a row cannot be a message, or the broker refuses it.
     """
     written = Written()
     queues = _Queues(pusher, options, columns)
@@ -279,7 +282,7 @@ def write_once(
                     pusher.tended = True
                     encoder = _encoder(pusher, options, key, ask=False)
                 if staging.committed:
-                    continue  # to the end: Spark wants its rows taken
+                    continue  # read to the end: Spark expects all rows to be consumed
                 queues.look(batch)
                 encoded = encoder.encode(batch)
                 for start, end in pairwise(encoded.cuts(options.batch_bytes)):
@@ -304,9 +307,9 @@ def write_once(
 def write_plain(
     pusher: Pusher, options: SinkOptions, columns: list[str], key: TaskKey, batches: Iterator[Any]
 ) -> Written:
-    """Push a task's rows and wait for what ``ack`` says.
+    """Push a task's rows, and wait for acknowledgements as ``ack`` requires.
 
-    :raises SparkError: when a row cannot be a message, or the broker does not take it.
+    :raises SparkError: if a row cannot be a message, or the broker refuses it.
     """
     written = Written()
     queues = _Queues(pusher, options, columns)
@@ -333,7 +336,7 @@ def write_plain(
 
 
 def _encoder(pusher: Pusher, options: SinkOptions, key: TaskKey, *, ask: bool) -> MessageEncoder:
-    """The encoder of a task: ids are the same when the same rows are written again."""
+    """Make the encoder of a task; ids are the same if the same rows are written again."""
     from tmqp_spark.encoding import MessageEncoder  # noqa: PLC0415 - see above
 
     name = f"{key.application}/{key.epoch}/{key.part}".encode()

@@ -49,7 +49,7 @@ ERRORS: dict[str, ClientError] = {
     "cannot connect to tmq://h:1: no": ConnectFailed("tmq://h:1", "no"),
     "cannot connect to tmq://h:1: the server refused: 503 busy": ConnectRefused("tmq://h:1", 503),
     "connection lost: gone": ConnectionLost("violation", "gone", "utf8"),
-    "push to 'o'/1: negative acknowledge, reason 'none'": NegativeAcknowledge(
+    "push to 'o'/1: negative acknowledgement, reason 'none'": NegativeAcknowledge(
         "push to 'o'/1", "id", "none"
     ),
     "ping: something": OperationError("ping", "id", "something"),

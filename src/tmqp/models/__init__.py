@@ -3,8 +3,8 @@
 Each model is a frozen class with keyword arguments, ``from_json``, ``from_object``, ``to_object``
 and ``to_json``; ``parse_list`` and ``dump_list`` read and write arrays of them::
 
-    options = QueueOptions.from_json(body)  # raises ModelError if it is invalid answer =
-    dump_list([ClientInformation(id="c1", online_ms=1200)])
+    options = QueueOptions.from_json(body)  # raises ModelError if it is invalid
+    answer = dump_list([ClientInformation(id="c1", online_ms=1200)])
 
 Reading is tolerant where the original is: unknown properties are ignored, null means missing, and
 names in answers and events may have any case.  It is strict where guessing would be wrong: a status

@@ -1,17 +1,17 @@
-"""The reading and writing of JSON text: bounded on the way in, byte-exact on the way out.
+"""Reads JSON text within limits, and writes it byte for byte as the original server does.
 
-Theory of operation ------------------- A JSON body may come from an attacker, who can abuse the
-standard library's parser in three ways: nesting (``RecursionError``), long numbers (quadratic
-conversion, then ``ValueError``) and sheer size.  So ``load`` first checks the bytes, in a few
-passes at the speed of C:
+Theory of operation.  A JSON body may come from an attacker, who can abuse the standard library's
+parser in three ways: nesting (``RecursionError``), long numbers (quadratic conversion, then
+``ValueError``) and sheer size.  So ``load`` first checks the bytes, in a few passes at the speed of
+C:
 
 1. the size is compared with the caller's limit;
 2. the bytes must be UTF-8 (a leading byte order mark is skipped);
 3. the text *outside* of strings is extracted: escaped backslashes and quotes are dropped, the rest
-is split at the quotes and every second piece is kept.  A stray backslash or quote can make this
-wrong only after the point where the parser stops with an error; everything before it is correct;
-4. in that text, runs of digits and the nesting of brackets are bounded, and so are the numbers of
-values and of objects and arrays, because each costs many times its bytes in memory.
+   is split at the quotes and every second piece is kept.  A stray backslash or quote can make this
+   wrong only after the point where the parser stops with an error; everything before it is correct;
+4. in that text, runs of digits and the nesting of brackets are limited, and so are the numbers of
+   values and of objects and arrays, because each needs many times its bytes in memory.
 
 Then the parser runs.  An object with very many properties, or with a repeated name, is refused (two
 readers could disagree about which one counts), and so are the words NaN and Infinity, which are not
@@ -46,7 +46,7 @@ MAX_NESTING_DEPTH: Final = 32
 #: The most consecutive digits; a 64-bit number has 19, the rest is for fractions in unknown
 #: properties.
 MAX_NUMBER_DIGITS: Final = 40
-#: The most properties of one object; the largest model has 36, the rest is for later versions.
+#: The most properties of one object; the largest model has 51, the rest is for later versions.
 MAX_PROPERTIES: Final = 256
 #: A body may contain one object or array for this many bytes of its size limit: the smallest item
 #: of a list has about 40 bytes, but an empty array of 3 bytes needs 56 in memory.
@@ -56,7 +56,7 @@ MIN_BYTES_PER_VALUE: Final = 6
 
 #: The same for nested objects and arrays, which cost more to read.
 MIN_BYTES_PER_NESTED: Final = 64
-#: This many may always be nested.
+#: This number of objects and arrays may always be nested.
 _NESTED: Final = 4_096
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -145,7 +145,7 @@ def load(data: bytes | str, max_bytes: int) -> object:
 
 
 def _has_each_once(value: object, pairs: int) -> bool:
-    """Whether the objects of a flat body have so many properties together, and none too many."""
+    """Whether the objects of a flat body have this total of properties, and none has too many."""
     if isinstance(value, dict):
         return len(value) == pairs <= MAX_PROPERTIES
     assert isinstance(value, list), "flat: an object or an array"

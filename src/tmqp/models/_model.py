@@ -336,7 +336,7 @@ class Model:
 
     @classmethod
     def _values_of(cls, obj: object) -> dict[str, object]:
-        """The values of the properties that an object has, by attribute, not yet checked."""
+        """Return the values in an object by attribute, unchecked."""
         if not isinstance(obj, dict):
             raise ModelError(cls.__name__, "", "a JSON object", _show(obj))
         names = _names_of(cls)
@@ -386,12 +386,12 @@ def _make(model: type[_M], values: dict[str, object]) -> _M:
 
 
 class _Names:
-    """The names under which the properties of a model are read; the kind of each attribute, and its
-    default unless that is None.
+    """The names under which a model's properties are read, the kind of each attribute, and the
+    defaults that are not None.
 
-    ``exact`` and ``folded`` (lower case) give the attribute and a rank; of several names of one
-    property the one of the lowest rank counts: the name that is written, then others that are read,
-    then both in any case.
+    ``exact`` and ``folded`` (lower case) have an attribute and a rank for each name.  If a body has
+    several names of one property, the lowest rank counts: the name that is written, then others
+    that are read, then both in any case.
     """
 
     __slots__ = ("defaults", "exact", "folded", "kinds", "required")

@@ -1,10 +1,12 @@
 """The test kit for implementers: what the project checks itself with, usable on any codec.
 
 - ``vectors``: reads recorded exchanges of the original client and server; ``compare`` and
-  ``replay`` hold a live server against them, ids and times aside.
-- ``contract``: checks that raise with a clear sentence: chunking, round trip, nothing escapes.
-- ``pair``: a client and a server connection back to back, with their own clock.
-- ``reference``: the frame layout a second time, plain, for differential tests and for lying.
+  ``replay`` compare a live server with them, except for ids and times.
+- ``contract``: checks of chunking, round trips and escaping exceptions, which raise with a clear
+  sentence.
+- ``pair``: a client and a server connection, connected to each other, with their own clock.
+- ``reference``: a second, plain implementation of the frame layout, for differential tests and
+  invalid frames.
 - ``generate``: seeded frames, conversations and damage, a few microseconds each.
 - ``strategies``: the same for Hypothesis.  Import it by its full name, ``tmqp.testing.strategies``;
   it alone needs the extra ``testing``.

@@ -1,10 +1,10 @@
-"""The comparison of a recorded answer with a live one, ids and times aside.
+"""Compares a recorded answer with a live one, except for ids and times.
 
-Replaying a recording against a server gives other message ids, other client ids where the server
-makes them, other clocks.  :class:`Correspondence` remembers which live id stands for which recorded
-one; with it :func:`compare` tells everything else that differs, and its ``translate`` rewrites what
-the recorded client says next.  For each step of an exchange, in order: send the translation of a
-client's frame, compare each answer::
+When a recording is replayed, the server generates other message ids and client ids, and has another
+clock.  :class:`Correspondence` remembers which live id corresponds to which recorded one; with it
+:func:`compare` finds all other differences, and its ``translate`` rewrites the recorded client's
+next frames.  For each step of an exchange, in order: send the translation of a client's frame,
+compare each answer::
 
     context = Correspondence()
     send(context.translate(recorded_request).raw)
@@ -30,10 +30,10 @@ _SHOWN_CHARACTERS: Final = 120
 
 
 class Correspondence:
-    """Which live id stands for which recorded one.
+    """The live ids that correspond to recorded ones.
 
-    An id was made by the recorded server if it looks like one (32 hexadecimal digits, F45) and no
-    recorded client said it before; each of those stands for exactly one live id.
+    The recorded server generated an id if it has the form of one (32 hexadecimal digits, F45) and
+    no recorded client sent it before; each of these ids corresponds to exactly one live id.
     """
 
     __slots__ = ("_live", "_recorded", "_said")
@@ -44,15 +44,15 @@ class Correspondence:
         self._said: set[str] = set()
 
     def live(self, recorded: str) -> str:
-        """What stands for a recorded text: another id, or the text itself."""
+        """Return the live text for a recorded one: another id, or the text itself."""
         return self._live.get(recorded, recorded)
 
     def translate(self, frame: Frame) -> Frame:
-        """A recorded client's frame as it must be said now: ids that the recorded server made are
-        replaced in message id, source, target and header values.
+        """Return a recorded client's frame as it must be sent now: ids that the recorded server
+        generated are replaced in message id, source, target and header values.
 
-        Also remembers that this client said the other ids, so call it for every frame that is
-        sent.  A frame with nothing to replace is returned as it is, to the last byte.
+        It also remembers that the client sent the other ids, so call it for every frame that is
+        sent.  A frame with nothing to replace is returned unchanged.
         """
         texts = [frame.message_id, frame.source, frame.target]
         headers = frame.headers
@@ -81,28 +81,27 @@ class Correspondence:
         )
 
     def said(self, recorded: str) -> bool:
-        """A recorded client has said this text."""
+        """Whether a recorded client has sent this text."""
         return recorded in self._said
 
     def recorded(self, live: str) -> str | None:
-        """Which recorded id a live one stands for; None if it stands for none yet."""
+        """Return the recorded id of a live one; None if it has none yet."""
         return self._recorded.get(live)
 
     def learn(self, recorded: str, live: str) -> None:
-        """From now on ``live`` stands for ``recorded``."""
+        """Note that ``live`` corresponds to ``recorded``."""
         self._live[recorded] = live
         self._recorded[live] = recorded
 
 
 def compare(expected: Frame, actual: Frame, context: Correspondence) -> list[str]:
-    """Tell how a live frame differs from the recorded one, ids and times aside.
+    """Describe how a live frame differs from the recorded one, except for ids and times.
 
-    Compared are the type, the flags, the time to live, the content type, the three names, the
+    It compares the type, the flags, the time to live, the content type, the three names, the
     headers with their order, and the payload: JSON by its values and the order of its properties,
-    anything else byte by byte.
+    other payloads byte by byte.
 
-    :returns: a sentence for each difference; empty if there is none, and only then the context has
-        learnt the ids that were new.
+    :returns: a sentence for each difference; if there are none, the context also has the new ids.
     """
     comparison = _Comparison(context)
     comparison.frames(expected, actual)
@@ -113,7 +112,7 @@ def compare(expected: Frame, actual: Frame, context: Correspondence) -> list[str
 
 
 class _Comparison:
-    """One run of :func:`compare`: what it found and what it would learn."""
+    """One run of :func:`compare`: the differences, and the new ids."""
 
     def __init__(self, context: Correspondence) -> None:
         self.context = context

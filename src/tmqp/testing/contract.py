@@ -1,9 +1,9 @@
-"""The contract checks: what every codec and every connection must do with any bytes at all.
+"""The contract checks: how every codec and every connection must treat any bytes.
 
-For implementers as much as for us: each check takes a *factory* of the thing under test, drives
-a fresh one and raises :class:`AssertionError` with a sentence that tells the input.  A codec is
-anything that has ``feed`` and ``error`` like :class:`tmqp.FrameDecoder`; a connection anything like
-:class:`tmqp.Connection`::
+They are for implementers as well as for this project: each check takes a *factory* of the object
+under test, makes and drives a new one, and raises :class:`AssertionError` with a sentence that has
+the input.  A codec is anything that has ``feed`` and ``error`` like :class:`tmqp.FrameDecoder`; a
+connection anything like :class:`tmqp.Connection`::
 
     check_chunking(MyDecoder, data)
     check_no_escape(MyDecoder, data)
@@ -59,10 +59,11 @@ class Decoder(Protocol):
 
     @property
     def error(self) -> RemoteProtocolError | None:
-        """What ended decoding, None if nothing did."""
+        """The error that ended decoding; None if there is none."""
 
     def feed(self, data: bytes) -> Sequence[object]:
-        """Take the next bytes, return the frames they complete, in any form that knows ``==``."""
+        """Decode the next bytes; return the frames that they complete, as objects that support
+        ``==``."""
 
 
 class ConnectionLike(Protocol):
@@ -70,30 +71,30 @@ class ConnectionLike(Protocol):
 
     @property
     def state(self) -> State:
-        """Where it stands."""
+        """The state of the connection."""
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Take bytes, return what they mean."""
+        """Pass in received bytes; return the events in them."""
 
     def receive_eof(self, now: float) -> list[Event]:
-        """Take the end of the stream."""
+        """Handle the end of the stream; return the events."""
 
     def accept(self, client_id: str) -> list[Event]:
         """Accept the client that introduced itself."""
 
     def data_to_send(self) -> bytes:
-        """What is to be sent."""
+        """Return the bytes to send."""
 
     def next_deadline(self) -> float | None:
-        """When it wants to be woken."""
+        """Return when to call :meth:`on_deadline`; None for never."""
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Wake it."""
+        """Do what is due at this time; return the events."""
 
 
 class Transcript:
-    """What one connection did: ``events`` described (:func:`describe`), ``sent`` bytes, the last
-    ``state``."""
+    """The behaviour of one connection: its ``events`` (as :func:`describe` returns them), the
+    ``sent`` bytes, and the last ``state``."""
 
     __slots__ = ("events", "sent", "state")
 
@@ -114,10 +115,9 @@ class Transcript:
 
 
 def describe(event: Event) -> tuple[object, ...]:
-    """An event as plain values that can be compared: its class and all that it says.
+    """Describe an event as plain values that can be compared: its class and its contents.
 
-    What a wrong preamble is called depends on how much of it came at once, so that sentence is
-    left out.
+    The description of a wrong preamble depends on how many bytes arrived at once, so it is omitted.
     """
     said: list[object] = [type(event).__name__]
     for name in sorted(dir(event)):
@@ -134,7 +134,7 @@ def describe(event: Event) -> tuple[object, ...]:
 
 
 def single_cuts(data: bytes) -> Iterable[list[bytes]]:
-    """Every way to cut a byte string once, none at all, and into single bytes."""
+    """Yield a byte string uncut, cut once in every possible way, and cut into single bytes."""
     yield [data]
     for cut in range(1, len(data)):
         yield [data[:cut], data[cut:]]
@@ -149,7 +149,7 @@ def check_chunking(
     data: bytes,
     chunkings: Iterable[Sequence[bytes]] | None = None,
 ) -> None:
-    """The same bytes give the same frames and the same error, however they are cut.
+    """Check that the same bytes give the same frames and error, however they are cut.
 
     :param chunkings: the ways to cut; every single cut and byte by byte if None.
     """
@@ -168,7 +168,7 @@ def check_round_trip(
     make_decoder: Callable[[], Decoder],
     frame: _FrameLike,
 ) -> None:
-    """What is written is read again: one frame, equal to the one written, written the same."""
+    """Check that an encoded frame is decoded to an equal frame, which has the same encoding."""
     data = encode(frame)
     decoder = make_decoder()
     frames: Any = decoder.feed(data)
@@ -184,7 +184,7 @@ def check_round_trip(
 def check_no_escape(
     make_decoder: Callable[[], Decoder], data: bytes, rules: frozenset[str] = CODEC_RULES
 ) -> None:
-    """Any bytes at all give frames or a documented error, and after an error nothing more.
+    """Check that any bytes give frames or a documented error, and that nothing follows an error.
 
     :param rules: the slugs an error may carry.
     """
@@ -204,7 +204,7 @@ def check_no_escape(
 
 
 def check_refused_from_head(make_decoder: Callable[[], Decoder], head: bytes, rule: str) -> None:
-    """The last byte of ``head``, not one earlier, is enough to refuse the frame by ``rule``."""
+    """Check that a frame is refused by ``rule`` exactly at the last byte of ``head``."""
     decoder = make_decoder()
     for at in range(len(head)):
         if decoder.error is not None:
@@ -231,11 +231,11 @@ def _decode(
 def converse(
     connection: ConnectionLike, chunks: Iterable[bytes], *, end: bool = False, now: float = 0.0
 ) -> Transcript:
-    """Hand bytes to a connection as a driver would, and note what it does.
+    """Pass bytes to a connection as a driver would; return its behaviour.
 
     A client that introduces itself is accepted at once, as ``client-1`` if it has no id.
 
-    :param end: close the stream behind the last chunk.
+    :param end: close the stream after the last chunk.
     """
     events: list[tuple[object, ...]] = []
     sent: list[bytes] = []
@@ -262,10 +262,10 @@ def check_connection_chunking(
     *,
     end: bool = False,
 ) -> None:
-    """The same bytes give the same events, the same answers and the same state, however cut.
+    """Check that the same bytes give the same events, answers and state, however they are cut.
 
     :param chunkings: the ways to cut; every single cut and byte by byte if None.
-    :param end: close the stream behind the last byte.
+    :param end: close the stream after the last byte.
     """
     whole = converse(make_connection(), [data], end=end)
     for chunks in single_cuts(data) if chunkings is None else chunkings:
@@ -282,11 +282,11 @@ def check_connection_no_escape(
     chunks: Sequence[bytes],
     rules: frozenset[str] = CONNECTION_RULES,
 ) -> Transcript:
-    """Any bytes give events and at the most one documented violation, after which the connection
-    is closed, deaf and silent.
+    """Check that any bytes give events and at most one documented violation, after which the
+    connection is closed, ignores everything and sends nothing.
 
     :param rules: the slugs a violation may carry.
-    :returns: what happened.
+    :returns: the behaviour of the connection.
     """
     data = b"".join(chunks)
     connection = make_connection()
@@ -318,7 +318,7 @@ def check_connection_no_escape(
 
 
 def _check_dead(connection: ConnectionLike, data: bytes) -> None:
-    """A closed connection takes everything and does nothing."""
+    """Check that a closed connection accepts all calls and does nothing."""
     signs: list[object] = [
         *connection.receive(b"TMQP/2.0", 1.0),
         *connection.receive_eof(1.0),

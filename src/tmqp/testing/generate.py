@@ -1,7 +1,7 @@
-"""The fast generators: frames, conversations, cuts and damage, drawn from a seed.
+"""Fast generators of frames, conversations, cuts and damage, from a seed.
 
-They exist beside the Hypothesis strategies because a property that must hold 200,000 times needs a
-few microseconds an example, and no shrinking.  The same seed gives the same bytes on every
+They exist besides the Hypothesis strategies, because a property that must hold 200,000 times needs
+a few microseconds an example, and no shrinking.  The same seed gives the same bytes on every
 machine and every version of Python: the numbers come from :class:`Seeded`, not from a library.
 """
 
@@ -76,7 +76,7 @@ _TEXTS: Final = (
 _KEYS: Final = (*(member.value for member in HeaderName), "X-Trace", "schlüssel", "k")
 _VALUES: Final = ("", "1", " padded ", "a:b", "none", "Größe", "v" * 300)
 _SIZES: Final = (0, 0, 1, 2, 7, 31, 100, 252, 253, 254, 255, 256, 1000)
-#: Lengths as somebody would write who wants memory or an overflow.
+#: Lengths that an attacker would write to exhaust memory or cause an overflow.
 _LIES: Final = (0, 1, 252, 253, 65_535, 65_536, 1 << 20, (1 << 32) - 1, 1 << 32, 1 << 63, _MASK)
 
 
@@ -90,17 +90,17 @@ class Seeded:
         self._state = (seed * 0x9E37_79B9_7F4A_7C15 + 0x1234_5678_9ABC_DEF1) & _MASK
 
     def below(self, count: int) -> int:
-        """A number of 0..count-1; ``count`` is at most 2**31."""
+        """Return a number from 0 to count - 1; ``count`` is at most 2**31."""
         state = (self._state * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) & _MASK
         self._state = state
         return (state >> 33) * count >> 31
 
     def one_in(self, count: int) -> bool:
-        """True once in ``count`` times, on average."""
+        """Return True once in ``count`` calls, on average."""
         return self.below(count) == 0
 
     def some_bytes(self, size: int) -> bytes:
-        """``size`` bytes of any value."""
+        """Return ``size`` random bytes."""
         out = bytearray()
         while len(out) < size:
             out += self.below(1 << 24).to_bytes(3, "little")
@@ -130,9 +130,9 @@ def _payload(draw: Seeded) -> bytes:
 
 
 def plain_frame(draw: Seeded, message_type: int | None = None) -> Frame:
-    """A frame as :meth:`tmqp.Frame.build` makes it: any fields, canonical form.
+    """Generate a frame as :meth:`tmqp.Frame.build` makes it, with any fields, in canonical form.
 
-    :param message_type: the type; one of those that flow, or an unknown one, if None.
+    :param message_type: the type; if None, a type of open connections, or an unknown one.
     """
     kind = _FLOWING[draw.below(len(_FLOWING))] if message_type is None else message_type
     bits = draw.below(16)
@@ -154,9 +154,9 @@ def plain_frame(draw: Seeded, message_type: int | None = None) -> Frame:
 
 
 def odd_frame(draw: Seeded) -> bytes:
-    """A complete, legal frame that no careful writer would write: a length form that is larger
-    than need be (F4), an empty header block (F9), header lines that mean nothing (F7), ping and
-    pong with names, time to live above 31 and payload (F10), an unknown type (F17)."""
+    """Generate a complete, legal, but unusual frame: with an unnecessarily large length form (F4),
+    an empty header block (F9), meaningless header lines (F7), ping and pong with names, time to
+    live above 31 and payload (F10), or an unknown type (F17)."""
     payload = b"p" * draw.below(40)
     kind = TYPE_PING if draw.one_in(4) else TYPE_PONG if draw.one_in(4) else draw.below(64)
     bare = kind in (TYPE_PING, TYPE_PONG)
@@ -194,9 +194,9 @@ def _messages(draw: Seeded, most: int) -> bytes:
 
 
 def client_bytes(draw: Seeded, most: int = 6) -> bytes:
-    """All that a client may say on one connection: preamble, connection information, messages.
+    """Generate the bytes of a client on one connection: preamble, connection information, messages.
 
-    :param most: messages behind the connection information, at the most.
+    :param most: the most messages after the connection information.
     """
     information = ConnectionInformation(
         _TEXTS[draw.below(5)], _TEXTS[draw.below(4)], _TEXTS[draw.below(4)], "token-4711"
@@ -213,9 +213,9 @@ def client_bytes(draw: Seeded, most: int = 6) -> bytes:
 
 
 def server_bytes(draw: Seeded, most: int = 6) -> bytes:
-    """All that a server may say on one connection: preamble, acceptance, messages.
+    """Generate the bytes of a server on one connection: preamble, acceptance, messages.
 
-    :param most: messages beside the acceptance, at the most.
+    :param most: the most messages besides the acceptance.
     """
     accepted = Frame.build(TYPE_SERVER, "client-1", SERVER_ACCEPTED, first_acquirer=True)
     early = Frame.build(TYPE_EVENT, source="ClientConnected").raw if draw.one_in(4) else b""
@@ -231,10 +231,10 @@ def pieces(draw: Seeded, data: bytes, most: int = 8) -> list[bytes]:
 
 
 def damage(draw: Seeded, data: bytes, times: int | None = None) -> bytes:
-    """Spoil a byte string the way errors and attackers do: flip bits, lie about lengths, cut,
-    repeat, insert, splice.
+    """Damage a byte string as errors and attackers do: flip bits, falsify lengths, cut, repeat,
+    insert, splice.
 
-    :param times: how many spoilings; 1..4 if None.
+    :param times: the number of changes; 1..4 if None.
     """
     out = bytearray(data)
     for _ in range(1 + draw.below(4) if times is None else times):

@@ -1,7 +1,7 @@
-"""The back-to-back pair: a client and a server connection, a wire between them, one clock.
+"""A client and a server connection with a wire between them, and one clock.
 
-Nothing is sent anywhere and no time passes but the pair's own, so that a scenario of minutes runs
-in microseconds and always the same way::
+There is no I/O, and only the pair's own time passes, so a scenario of minutes runs in microseconds,
+and always in the same way::
 
     pair = ConnectionPair()
     pair.handshake()
@@ -28,12 +28,12 @@ __all__ = ["ConnectionPair", "Decide", "accept_client"]
 #: connection, and return the events of that.
 Decide = Callable[[Connection, HandshakeReceived], list[Event]]
 
-#: More turns than this without coming to rest means that the two talk in circles.
+#: More turns than this mean that the two would never stop sending.
 _MAX_TURNS: Final = 1_000
 
 
 def accept_client(connection: Connection, event: HandshakeReceived) -> list[Event]:
-    """Accept everybody, under the id asked for or ``client-1`` (F30, F31)."""
+    """Accept every client, under the requested id or as ``client-1`` (F30, F31)."""
     return connection.accept(event.information.client_id or "client-1")
 
 
@@ -43,12 +43,12 @@ class ConnectionPair:
     :param client_limits: limits of the client; defaults if None.
     :param server_limits: limits of the server; defaults if None.
     :param now: the time to begin at, in seconds.
-    :param decide: called for a client that introduced itself; None leaves it undecided.
-    :param chunk_bytes: the wire hands over at most that many bytes at once.
+    :param decide: called for a client that has sent its hello; None leaves it undecided.
+    :param chunk_bytes: the wire passes on at most this number of bytes at a time.
 
-    Attributes: ``client``, ``server``, ``now``; ``client_events`` and ``server_events``, all that
-    happened on each side; ``cut``: set it to True and what is sent vanishes, both ways, and nobody
-    is told (a half-open connection).
+    Attributes: ``client``, ``server``, ``now``; ``client_events`` and ``server_events``, all events
+    of each side; ``cut``: if set to True, sent bytes are lost in both directions without notice (a
+    half-open connection).
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class ConnectionPair:
         self._chunk_bytes = chunk_bytes
 
     def exchange(self) -> tuple[list[Event], list[Event]]:
-        """Carry bytes both ways until nobody has anything to say; return what happened meanwhile:
-        the client's events and the server's.
+        """Carry bytes in both directions until neither side sends anything; return the client's and
+        the server's events meanwhile.
 
-        A side that has closed is an end of stream to the other.
+        If a side has closed, the other gets the end of the stream.
 
-        :raises AssertionError: when they never come to rest.
+        :raises AssertionError: if they never stop sending.
         """
         client_before, server_before = len(self.client_events), len(self.server_events)
         for _ in range(_MAX_TURNS):
@@ -90,16 +90,16 @@ class ConnectionPair:
     ) -> tuple[list[Event], list[Event]]:
         """Connect the two and exchange until quiet; return the events of both.
 
-        :param information: what the client says of itself; only an id, ``client-1``, if None.
+        :param information: the client's description of itself; only the id ``client-1`` if None.
         """
         self.client.initiate(information or ConnectionInformation("client-1"))
         return self.exchange()
 
     def advance(self, seconds: float) -> tuple[list[Event], list[Event]]:
-        """Exchange, then let time pass, stopping to exchange at every deadline on the way; return
-        what happened meanwhile.
+        """Exchange, then let time pass, and exchange again at every deadline; return the events
+        meanwhile.
 
-        :raises AssertionError: when a deadline does not move although it was served.
+        :raises AssertionError: if a deadline does not change although it was handled.
         """
         client_before, server_before = len(self.client_events), len(self.server_events)
         until = self.now + seconds
@@ -120,7 +120,7 @@ class ConnectionPair:
         return min((due for due in deadlines if due is not None), default=None)
 
     def _carry(self, sender: Connection, receiver: Connection, events: list[Event]) -> bool:
-        """Hand over what one side has to say; True if that was anything."""
+        """Pass on the bytes of one side; return whether there were any."""
         data = sender.data_to_send()
         if self.cut:
             return False

@@ -1,9 +1,9 @@
-"""The plain codec: the frame layout written down a second time, for comparing and for lying.
+"""The plain codec: a second implementation of the frame layout, for comparisons and invalid frames.
 
-It reads a whole byte string at once, keeps nothing between calls and does one thing after another,
-so that it can be checked against the specification by eye (F1-F10).  It shares no code with
-:mod:`tmqp.codec`; a test compares the two on the same bytes.  Its writer refuses nothing: lengths
-and texts may be wrong on purpose.
+It reads a whole byte string at once, keeps nothing between calls and proceeds step by step, so that
+a reader can compare it with the specification (F1-F10).  It shares no code with :mod:`tmqp.codec`;
+a test compares the two on the same bytes.  Its writer refuses nothing: lengths and texts may be
+wrong on purpose.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _WIDTH_OF_TIER: Final = {253: 2, 254: 4, 255: 8}
 
 
 class Reading:
-    """What a byte string holds.
+    """The contents of a byte string.
 
-    ``frames`` are the fields of the complete frames, ``spans`` where each begins and ends, ``rule``
-    the slug of the rule that was broken behind them, or None; ``rest`` the number of bytes of an
-    incomplete frame at the end (0 after a broken rule).
+    ``frames`` are the fields of the complete frames, ``spans`` the beginning and end of each,
+    ``rule`` the slug of the rule that the bytes after them break, or None; ``rest`` the number of
+    bytes of an incomplete frame at the end (0 after a broken rule).
     """
 
     __slots__ = ("frames", "rest", "rule", "spans")
@@ -43,11 +43,11 @@ class Reading:
 
 
 class _BrokenRule(Exception):  # noqa: N818 - never leaves this module
-    """Carries the slug of a rule out of the reading of one frame."""
+    """A frame breaks a rule; has the rule's slug."""
 
 
 def header_block_bytes(pairs: list[tuple[bytes, bytes]]) -> bytes:
-    """Write a header block without its length, whatever is in the pairs (F7)."""
+    """Write a header block without its length, from any pairs (F7)."""
     return b"".join(key + b":" + value + b"\r\n" for key, value in pairs)
 
 
@@ -69,7 +69,7 @@ def write_frame(
     announced_payload_bytes: int | None = None,
     announced_block_bytes: int | None = None,
 ) -> bytes:
-    """Write a frame field by field, truthful or not.
+    """Write a frame field by field, valid or not.
 
     :param ttl: taken into the low bits of the second byte as it is, so 32..63 sets the bit that
         means "has header" on everything but ping and pong.
@@ -111,7 +111,7 @@ def write_frame(
 
 
 def read_frames(data: bytes, limits: Limits | None = None) -> Reading:
-    """Read all frames of ``data``, checking every rule as soon as the bytes at hand allow it."""
+    """Read all frames of ``data``; check every rule as soon as the bytes allow it."""
     bounds = Limits() if limits is None else limits
     frames: list[Fields] = []
     spans: list[tuple[int, int]] = []

@@ -1,8 +1,8 @@
-"""The replay of recorded exchanges: says what the recorded client said, compares what comes.
+"""Replays recorded exchanges: sends the recorded client's messages, and compares the answers.
 
-The player is pure: it reaches the server through :class:`Link`, one for each recorded connection,
-so the same exchange runs over a socket or in memory.  Ids that the recorded server made are
-replaced by those the live one makes (:class:`tmqp.testing.compare.Correspondence`)::
+The player has no I/O: it reaches the server through :class:`Link`, one for each recorded
+connection, so the same exchange runs over a socket or in memory.  Ids that the recorded server
+generated are replaced by those of the live one (:class:`tmqp.testing.compare.Correspondence`)::
 
     player = Player(open_link)
     outcome = player.play(parse_exchange("name", text))
@@ -34,7 +34,7 @@ from tmqp.testing.vectors import CLIENT_TO_SERVER, Exchange, Step, split_step
 __all__ = ["Link", "Outcome", "Player"]
 
 _PREAMBLE_BYTES = 8
-#: Pieces that are read although nobody waits for them: a server may never stop sending.
+#: The most unexpected pieces that are read, because a server may never stop sending.
 _MAX_STRAY_READS = 1_000
 #: What a recorded server may answer with is never larger.
 _MAX_PAYLOAD_BYTES = 16_777_216
@@ -44,22 +44,23 @@ class Link(Protocol):
     """One connection to the server under test."""
 
     def send(self, data: bytes) -> None:
-        """Send bytes, as one write."""
+        """Send bytes in one write."""
 
     def receive(self) -> bytes:
-        """The next bytes; empty when nothing comes in a time the link thinks long enough, or the
-        server has closed."""
+        """Return the next bytes; empty if none arrive within the link's timeout, or the server has
+        closed."""
 
     @property
     def closed(self) -> bool:
-        """The server has closed the connection."""
+        """Whether the server has closed the connection."""
 
     def close(self) -> None:
-        """Close it from this side."""
+        """Close the connection from this side."""
 
 
 class Outcome:
-    """What came of one exchange: ``compared`` answers, and a sentence for each difference."""
+    """The result of one exchange: the number of ``compared`` answers, and a sentence for each
+    difference."""
 
     __slots__ = ("compared", "differences", "name")
 
@@ -70,7 +71,7 @@ class Outcome:
 
     @property
     def matched(self) -> bool:
-        """Every answer was as recorded."""
+        """Whether every answer was as recorded."""
         return not self.differences
 
     def __repr__(self) -> str:
@@ -78,7 +79,7 @@ class Outcome:
 
 
 class _Side:
-    """What has come on one link and not been compared."""
+    """The received messages of one link that are not compared yet."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -90,7 +91,7 @@ class _Side:
         self.told = False
 
     def fetch(self) -> bool:
-        """Receive once; False when nothing came, or nothing that could be read."""
+        """Receive once; return False if nothing arrived, or invalid bytes have ended decoding."""
         if self.decoder.error is not None:
             return False
         data = self.link.receive()
@@ -110,7 +111,7 @@ class _Side:
         while self.preamble_expected and self.fetch():
             pass
         taken, self.bytes = self.bytes[:_PREAMBLE_BYTES], b""
-        # What comes after one that was cut short is not taken for the rest of it.
+        # Bytes after an incomplete preamble are not its rest.
         self.preamble_expected = False
         return taken
 
@@ -125,10 +126,10 @@ class _Side:
         return frame
 
     def take_rest(self) -> list[Frame]:
-        """What has come beyond what was taken.
+        """Return all remaining messages.
 
-        Where messages flow a ping is the fence: what was sent before its pong is there when the
-        pong is, and nobody has to wait for silence.
+        If the connection is open, a ping is the fence: once its pong has arrived, so has everything
+        that was sent before, and there is no need to wait for silence.
         """
         fenced = self.accepted and not self.link.closed
         if fenced:
@@ -143,7 +144,7 @@ class _Side:
         return rest
 
     def take_complaint(self) -> str:
-        """What of all that came is no message; empty if nothing is."""
+        """Return a description of invalid bytes; empty if there are none."""
         error = self.decoder.error
         stray = len(self.bytes) + self.decoder.buffered
         if self.told or (error is None and not stray):
@@ -158,8 +159,8 @@ class Player:
     """Plays exchanges, in order, against one server.
 
     :param open_link: opens a new connection to the server for a recorded connection's number.
-    :param advance: called with a step's time (seconds since the recording began) before it, for
-        servers whose clock the caller holds.
+    :param advance: called before each step with its time (seconds since the recording began), for
+        servers whose clock the caller controls.
     """
 
     def __init__(
@@ -171,9 +172,9 @@ class Player:
         self._sides: dict[int, _Side] = {}
 
     def play(self, exchange: Exchange) -> Outcome:
-        """Play one exchange to its end, whatever differs on the way.
+        """Play one exchange to its end, whatever differs.
 
-        :raises ValueError: for an exchange whose client frames were not recorded whole.
+        :raises ValueError: if client frames of the exchange were not recorded completely.
         """
         outcome = Outcome(exchange.name)
         for step in exchange.steps:

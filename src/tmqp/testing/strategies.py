@@ -1,4 +1,4 @@
-"""The Hypothesis strategies: everything that can stand on the wire, legal or not.
+"""Hypothesis strategies for everything that can be on the wire, legal or not.
 
 The only module of the package that needs Hypothesis (the extra ``testing``).  For hundreds of
 thousands of examples without shrinking see :mod:`tmqp.testing.generate`.
@@ -54,7 +54,7 @@ _TIERS: Final = (0, 253, 254, 255)
 
 
 class Conversation:
-    """All bytes of one connection that went well: what each side said, as bytes and as frames.
+    """All bytes of one successful connection: what each side sent, as bytes and as frames.
 
     ``client`` and ``server`` begin with the preamble; ``client_frames`` begin with the connection
     information, ``server_frames`` hold the acceptance.  ``client_id`` is the id accepted.
@@ -87,7 +87,7 @@ class Conversation:
 
 
 def texts(max_bytes: int, exclude: str = "", min_size: int = 0) -> st.SearchStrategy[str]:
-    """Text of any alphabet that fits ``max_bytes`` of UTF-8; lone surrogates aside.
+    """Text of any alphabet with at most ``max_bytes`` of UTF-8, without lone surrogates.
 
     :param exclude: characters that may not occur.
     """
@@ -100,12 +100,12 @@ def texts(max_bytes: int, exclude: str = "", min_size: int = 0) -> st.SearchStra
 
 
 def ids() -> st.SearchStrategy[str]:
-    """Message ids as the original makes them: 32 hexadecimal digits (F45)."""
+    """Message ids in the original's form: 32 hexadecimal digits (F45)."""
     return st.binary(min_size=16, max_size=16).map(bytes.hex)
 
 
 def names(max_bytes: int = MAX_NAME_BYTES) -> st.SearchStrategy[str]:
-    """What can stand as message id, source or target: nothing, ids, addresses, any text."""
+    """Message ids, sources and targets: empty, ids, addresses, any text."""
     longest = st.sampled_from(("x" * max_bytes, "ß" * (max_bytes // 2)))
     addresses = st.sampled_from(("orders", "@name:worker", "@type:printer", "bestellung-ä", "🐇"))
     return st.one_of(st.just(""), ids(), addresses, texts(max_bytes), longest)
@@ -122,8 +122,8 @@ def header_pairs() -> st.SearchStrategy[list[tuple[str, str]]]:
 
 
 def header_blocks() -> st.SearchStrategy[bytes]:
-    """Header blocks as they may arrive: well formed, with lines that mean nothing, empty, not
-    UTF-8, of the largest size (F6, F7, F9)."""
+    """Header blocks that may arrive: well formed, with meaningless lines, empty, not UTF-8, of the
+    largest size (F6, F7, F9)."""
     line = st.one_of(
         st.sampled_from((b"k:v", b"no colon", b":no key", b"", b"k:", b"a:b:c", b"k: v ")),
         st.binary(max_size=20),
@@ -134,7 +134,7 @@ def header_blocks() -> st.SearchStrategy[bytes]:
 
 
 def payloads(max_bytes: int = 70_000) -> st.SearchStrategy[bytes]:
-    """Payloads, those at the borders of the length forms included (F4)."""
+    """Payloads, including sizes at the limits of the length forms (F4)."""
     borders = (0, 1, 251, 252, 253, 254, 255, 256, 65_534, 65_535, 65_536)
     sizes = st.sampled_from([size for size in borders if size <= max_bytes])
     filled = st.builds(bytes.__mul__, st.sampled_from((b"z", b"\x00", b"\xff")), sizes)
@@ -142,7 +142,7 @@ def payloads(max_bytes: int = 70_000) -> st.SearchStrategy[bytes]:
 
 
 def message_types() -> st.SearchStrategy[int]:
-    """Every type, those without a meaning included (F16, F17)."""
+    """All types, including unknown ones (F16, F17)."""
     return st.one_of(st.sampled_from([int(member) for member in MessageType]), st.integers(0, 63))
 
 
@@ -174,10 +174,10 @@ def frames(
 
 @st.composite
 def odd_frames(draw: st.DrawFn) -> bytes:
-    """A complete frame in any form that may be read: every length form that is wide enough, empty
-    and senseless header blocks, names and payload on ping and pong (F4, F7, F9, F10).
+    """A complete frame in any readable form: every length form that is wide enough, empty and
+    meaningless header blocks, names and payload on ping and pong (F4, F7, F9, F10).
 
-    Some hold text that is not UTF-8 and must be refused.
+    Some contain text that is not UTF-8 and must be refused.
     """
     kind = draw(message_types())
     bare = kind in _BARE
@@ -208,7 +208,7 @@ _UNSEEN: Final = (
 
 @st.composite
 def connection_information(draw: st.DrawFn) -> ConnectionInformation:
-    """What a client can say of itself: its own and further properties, any text (F26-F30)."""
+    """A client's description of itself: standard and further properties, any text (F26-F30)."""
     one_line = "".join(map(chr, (*range(32), *range(127, 160)))) + _UNSEEN
     word = texts(60, exclude=one_line).map(str.strip)
     keys = texts(30, exclude=one_line + ":").map(str.strip)
@@ -231,7 +231,7 @@ def _is_further(key: str) -> bool:
 
 @st.composite
 def conversations(draw: st.DrawFn, most: int = 6) -> Conversation:
-    """A whole connection that goes well, up to ``most`` messages each way."""
+    """A whole successful connection with up to ``most`` messages in each direction."""
     information = draw(connection_information())
     client_id = information.client_id or "client-1"
     hello = Frame.build(
@@ -259,8 +259,8 @@ def chunkings(draw: st.DrawFn, data: bytes) -> list[bytes]:
 
 
 def hostile_bytes(good: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """Bytes nobody should send: spoiled versions of ``good`` (bits flipped, lengths that lie,
-    parts cut off, repeated, inserted) and plain noise."""
+    """Bytes that no peer should send: damaged versions of ``good`` (flipped bits, false lengths,
+    parts removed, repeated, inserted) and noise."""
     spoiled = st.builds(_spoiled, good, st.integers(0, 2**64 - 1), st.integers(1, 4))
     return st.one_of(spoiled, st.binary(max_size=200))
 

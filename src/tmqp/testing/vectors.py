@@ -1,15 +1,15 @@
-"""The reading of recorded exchanges: what a client and a server said to each other, and when.
+"""Reads recorded exchanges: the messages between a client and a server, and their times.
 
 A recording is a JSON list with one object for each thing that was seen on the wire, in order::
 
     {"dir": "c2s", "conn": 3, "t": 0.301, "hex": "0810000000000000", "note": "Terminate"}
 
-``dir`` is ``c2s`` or ``s2c``, ``conn`` numbers the connections, ``t`` are seconds since the
-recording began (not always there), ``hex`` the bytes: one or more whole frames, a preamble, or
-nothing where the note tells of a close or of silence.  Long frames were cut: ``truncated`` and
-``total_bytes`` say so, or the head itself does.
+``dir`` is ``c2s`` or ``s2c``, ``conn`` numbers the connections, ``t`` is the time in seconds since
+the recording began (not always present), ``hex`` the bytes: one or more whole frames, a preamble,
+or nothing if the note reports a close or silence.  Long frames were cut, as ``truncated`` and
+``total_bytes`` or the length in the head show.
 
-Nothing here opens a file: :func:`parse_exchange` takes the text somebody has read.
+Nothing here opens a file: :func:`parse_exchange` takes the text of a file.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Step:
 
     ``direction`` is :data:`CLIENT_TO_SERVER` or :data:`SERVER_TO_CLIENT`, ``connection`` the
     connection's number, ``data`` the bytes (empty for a close or silence), ``note`` the remark of
-    who recorded it, ``total_bytes`` how many bytes there were when ``data`` was cut, else None,
-    ``at_s`` seconds since the beginning, or None.
+    the recorder, ``total_bytes`` the true number of bytes if ``data`` was cut, otherwise None,
+    ``at_s`` the seconds since the beginning, or None.
     """
 
     __slots__ = ("at_s", "connection", "data", "direction", "note", "total_bytes")
@@ -77,17 +77,17 @@ class Step:
 
     @property
     def truncated(self) -> bool:
-        """The recording says that bytes are missing at the end."""
+        """Whether bytes are missing at the end, according to the recording."""
         return self.total_bytes is not None
 
     @property
     def closes(self) -> bool:
-        """The connection ended here, by the side that ``direction`` names as the sender."""
+        """Whether the side that ``direction`` names as the sender ended the connection here."""
         return not self.data and self.note.startswith("closed by the ")
 
     @property
     def silent(self) -> bool:
-        """Nothing came for a while: a server must not have answered by then."""
+        """Whether nothing arrived for a while, so that a server must not have answered by then."""
         return not self.data and self.note.startswith("(nothing for ")
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class Step:
 
 
 class Exchange:
-    """A recording: its ``name`` and its ``steps`` in the order they were seen."""
+    """A recording: its ``name`` and its ``steps`` in order."""
 
     __slots__ = ("name", "steps")
 
@@ -113,7 +113,8 @@ class Exchange:
 
     @property
     def self_contained(self) -> bool:
-        """Every connection is opened in it: it can be replayed without another before it."""
+        """Whether it opens all its connections, so that it can be replayed without an earlier
+        one."""
         for connection in self.connections:
             first = next(step for step in self.steps if step.connection == connection)
             opens = first.data.startswith(ACCEPTED_PREAMBLES)
@@ -126,8 +127,8 @@ class Exchange:
 
 
 class StepParts:
-    """The bytes of a step, taken apart: ``preamble`` (eight bytes or none), whole ``frames``, and
-    ``rest``, what is left of a frame that was cut or of a preamble sent in pieces."""
+    """The parts of a step's bytes: ``preamble`` (eight bytes or none), whole ``frames``, and
+    ``rest``, the part of a cut frame or of a preamble sent in pieces."""
 
     __slots__ = ("frames", "preamble", "rest")
 
@@ -154,7 +155,7 @@ class RecordedFrame:
 
     @property
     def where(self) -> str:
-        """The source in words, for messages."""
+        """The source in words, for error messages."""
         return (
             f"{self.exchange.name} step {self.step_index} frame {self.index}"
             f" ({self.step.direction}, connection {self.step.connection})"
@@ -168,7 +169,7 @@ def parse_exchange(name: str, text: str | bytes) -> Exchange:
     """Read a recording from its JSON text.
 
     :param name: what to call it, usually the file's name without its ending.
-    :raises RecordingError: when the text is not of that form.
+    :raises RecordingError: if the text does not have this form.
     """
     try:
         items = json.loads(text)
@@ -208,15 +209,15 @@ def _step(where: str, item: object) -> Step:
 
 
 def join_exchanges(name: str, exchanges: Iterable[Exchange]) -> Exchange:
-    """One after the other as a single exchange: some recordings continue with the connections that
-    an earlier one opened."""
+    """Join exchanges to a single one, because some recordings continue with the connections of an
+    earlier one."""
     return Exchange(name, [step for exchange in exchanges for step in exchange.steps])
 
 
 def split_step(step: Step) -> StepParts:
-    """Take a step's bytes apart.
+    """Divide a step's bytes into preamble, frames and rest.
 
-    :raises RecordingError: when they hold something that is no frame.
+    :raises RecordingError: if they contain invalid bytes.
     """
     data = step.data
     preamble = b""
@@ -231,7 +232,7 @@ def split_step(step: Step) -> StepParts:
 
 
 def recorded_frames(exchanges: Iterable[Exchange]) -> Iterator[RecordedFrame]:
-    """Every complete frame of the exchanges, preambles and cut frames aside."""
+    """Return every complete frame of the exchanges, without preambles and cut frames."""
     for exchange in exchanges:
         for step_index, step in enumerate(exchange.steps):
             for index, frame in enumerate(split_step(step).frames):

@@ -21,13 +21,13 @@ from tmqp_client.errors import NegativeAcknowledge, OperationFailed
 
 __all__ = ["Answers", "may_answer_push"]
 
-#: Refused pushes remembered so that a second word about one (a code and a negative acknowledgement)
-#: is not taken for new ones: as many as a server can have in progress in a few reads.
+#: Refused pushes that are remembered, because a server may answer one twice: with a code and with a
+#: negative acknowledgement.  It is as many as a server can have in progress in a few reads.
 _MAX_ECHOES: Final = 1_024
 
 
 class Answers:
-    """What is asked and not answered yet, and the answers as they come.
+    """Requests that are not answered yet, and the matching of arriving answers to them.
 
     Attributes to read: ``pendings``, ``pings``.
     """
@@ -36,13 +36,13 @@ class Answers:
 
     def __init__(self, counters: Counters) -> None:
         self.pendings = PendingTable()
-        #: None stands for a ping whose pong nobody waits for.
+        #: None stands for a ping whose pong no caller awaits.
         self.pings: deque[Pending | None] = deque()
         self._counters = counters
         self._echoes: dict[str, None] = {}
 
     def take_acknowledge(self, event: AcknowledgeReceived, now: float) -> Pending | None:
-        """Settle what an acknowledgement answers; None when nobody waited for it."""
+        """Settle the entry that an acknowledgement answers; None if no entry awaits it."""
         pending = self.pendings.get(event.frame.message_id)
         reason = event.reason
         if pending is None or not pending.takes_acknowledge(reason is None):
@@ -54,21 +54,21 @@ class Answers:
         return self.settle(pending, event.frame, now)
 
     def take_response(self, event: ResponseReceived, now: float) -> Pending | None:
-        """Settle what a response answers; None when nobody waited for it."""
+        """Settle the entry that a response answers; None if no entry awaits it."""
         pending = self.pendings.get(event.frame.message_id)
         code = event.code
         if pending is None or not pending.takes_response(code == RESULT_OK):
             return None
         if not _may_answer(pending, event.frame):
             return None
-        # What another client answers is its own affair; the server's word bears no source (F44).
+        # A code from another client is passed on unchanged; the server's have no source (F44).
         if code != RESULT_OK and not (pending.kind == Kind.REQUEST and event.frame.source):
             body = event.frame.payload
             pending.error = OperationFailed(pending.asked, pending.message_id, code, body)
         return self.settle(pending, event.frame, now)
 
     def settle(self, pending: Pending, frame: Frame, now: float) -> Pending:
-        """Enter an answer; what went wrong, if anything did, is its ``error`` already."""
+        """Settle an entry with its answer; the caller has already set ``error`` if it failed."""
         self.pendings.remove(pending)
         pending.answer = frame
         pending.settled_at = now
@@ -83,7 +83,7 @@ class Answers:
         return pending
 
     def take_pong(self, now: float) -> Pending | None:
-        """Settle the oldest ping; None when nobody waited for its pong."""
+        """Settle the oldest ping; None if no caller awaits its pong."""
         pending = self.pings.popleft() if self.pings else None
         if pending is None or pending.done:
             return None
@@ -92,27 +92,27 @@ class Answers:
         return pending
 
     def is_echo(self, message_id: str) -> bool:
-        """Whether an answer nobody waited for is a second word about a refused push."""
+        """Whether an answer that matches no entry is the second one to a refused push."""
         if message_id in self._echoes:
             del self._echoes[message_id]
             return True
         return False
 
     def cut(self) -> None:
-        """The connection is over: its pongs and second words will not come."""
+        """Forget pings and refused pushes, because the connection has ended."""
         self.pings.clear()
         self._echoes.clear()
 
 
 def may_answer_push(frame: Frame, channel: str) -> bool:
-    """Whether an answer to a push into *channel* comes from whom it can come."""
+    """Whether the sender of an answer may answer a push into *channel*."""
     if not frame.source:
         return True
     return frame.type == TYPE_ACKNOWLEDGE and frame.target.lower() == channel.lower()
 
 
 def _may_answer(pending: Pending, frame: Frame) -> bool:
-    """Whether an answer comes from whom it can come."""
+    """Whether the sender of an answer may answer this request."""
     if pending.kind == Kind.PUSH:
         return may_answer_push(frame, pending.target)
     source = frame.source

@@ -1,4 +1,4 @@
-"""What programs give: headers, payloads, and the names and ids of channels and queues."""
+"""Checks and converts the arguments of programs: headers, payloads, channel names, queue ids."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ NO_HEADERS: Final[Pairs] = ()
 
 @lru_cache(maxsize=1_024)
 def check_channel(name: str) -> str:
-    """Return the name of a channel if it can be one.
+    """Return a channel's name if it is valid.
 
     The original closes the connection over a bad name (F43, F47), so it is not sent.
 
-    :raises LocalProtocolError: when it is empty or holds ``@``, space, ``;``, ``*`` or a character
+    :raises LocalProtocolError: if it is empty or contains ``@``, space, ``;``, ``*`` or a character
         that no name may have (``tmqp.names``).
     """
     if not name:
@@ -53,9 +53,9 @@ def check_channel(name: str) -> str:
 
 
 def check_queue_id(queue_id: int) -> int:
-    """Return a queue's id if it can be one.
+    """Return a queue's id if it is valid.
 
-    :raises LocalProtocolError: unless it is a whole number 0..65,535.
+    :raises LocalProtocolError: unless it is 0..65,535.
     """
     if not 0 <= queue_id <= MAX_QUEUE_ID:
         raise LocalProtocolError(f"a queue id must be 0 to {MAX_QUEUE_ID}, got {queue_id!r}")
@@ -70,7 +70,7 @@ def to_pairs(headers: Headers) -> Iterable[tuple[str, str]]:
 def payload_bytes(payload: Payload) -> bytes:
     """A payload as bytes; text as UTF-8.
 
-    :raises LocalProtocolError: for text that is not valid Unicode, or something else.
+    :raises LocalProtocolError: for text that is not valid Unicode, or another type.
     """
     if isinstance(payload, bytes):
         return payload

@@ -31,15 +31,15 @@ CUSTOM_MESSAGES: Final[Topic] = ("", "", 1)
 
 
 def event_topic(name: str, channel: str | None, queue_id: int | None) -> Topic:
-    """What events are filed under.
+    """Return the topic of an event.
 
-    A server may send the channel as it is spelt there, so its case means nothing (F46, F131).
+    The case of the channel is ignored, because the server may spell it in another way (F46, F131).
     """
     return (name, (channel or "").lower(), queue_id or 0)
 
 
 def topic_of(event: MessageReceived) -> Topic | None:
-    """What a message is filed under; None for what belongs nowhere."""
+    """Return the topic of a message; None if it has none."""
     if isinstance(event, DirectMessageReceived):
         return DIRECT_MESSAGES
     if isinstance(event, CustomMessageReceived):
@@ -52,8 +52,8 @@ def topic_of(event: MessageReceived) -> Topic | None:
 class Board:
     """The inboxes by topic.
 
-    Attributes to read: ``directs``, ``events`` and ``customs``, how many came for somebody;
-    ``dropped``, how many were left in an inbox when it closed.
+    Attributes to read: ``directs``, ``events`` and ``customs``, the numbers of messages put into an
+    inbox; ``dropped``, the number that was left in inboxes when they were closed.
     """
 
     __slots__ = ("_inboxes", "_limits", "customs", "directs", "dropped", "events")
@@ -67,9 +67,9 @@ class Board:
         self.dropped = 0
 
     def open(self, topic: Topic) -> Inbox[MessageReceived]:
-        """A new inbox.
+        """Open the inbox of a topic.
 
-        :raises AlreadyListening: when there is one.
+        :raises AlreadyListening: if the topic has one.
         """
         if topic in self._inboxes:
             kind = "custom" if topic == CUSTOM_MESSAGES else "direct"
@@ -83,13 +83,13 @@ class Board:
         return inbox
 
     def close(self, topic: Topic) -> None:
-        """Remove an inbox; what is in it is dropped and counted."""
+        """Remove an inbox; its messages are dropped and counted."""
         inbox = self._inboxes.pop(topic, None)
         if inbox is not None:
             self.dropped += inbox.clear()
 
     def take(self, event: MessageReceived) -> Inbox[MessageReceived] | None:
-        """File a message; return its inbox, or None when it belongs nowhere."""
+        """Put a message into the inbox of its topic; return the inbox, or None if there is none."""
         topic = topic_of(event)
         inbox = None if topic is None else self._inboxes.get(topic)
         if topic is not None and inbox is not None:
@@ -119,12 +119,12 @@ class Board:
         return [] if inbox is None else [inbox]
 
     def crowded(self, awaited: bool) -> bool:
-        """Whether an inbox is congested; while an answer is ``awaited``, overfull."""
+        """Whether an inbox is congested, or, while an answer is ``awaited``, overfull."""
         for inbox in self._inboxes.values():
             if inbox.congested and (not awaited or inbox.overfull):
                 return True
         return False
 
     def inboxes(self) -> list[Inbox[MessageReceived]]:
-        """All of them."""
+        """Return all inboxes."""
         return list(self._inboxes.values())

@@ -21,7 +21,8 @@ _PORTION: Final = 256
 class IdSource:
     """Calling it returns the next id.
 
-    :param random_hex: draws so many random bytes, as hexadecimal digits: ``secrets.token_hex``.
+    :param random_hex: returns this number of random bytes as hexadecimal digits, as
+        ``secrets.token_hex`` does.
     """
 
     __slots__ = ("_at", "_drawn", "_random_hex")

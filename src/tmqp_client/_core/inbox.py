@@ -1,8 +1,8 @@
 """Inboxes: one bounded buffer of received messages for each consumer, and their index.
 
-An inbox has two marks.  At the first one it becomes *congested*, and stays so until half of that is
-left; at the second one it is *overfull*. It never refuses by itself: its user checks the marks
-(:meth:`Inbox.put`) or asks it to refuse (:meth:`Inbox.offer`).
+An inbox has two marks.  At the first one it becomes *congested*, and stays so until it has been
+emptied to half of that mark; at the second one it is *overfull*.  It never refuses by itself: its
+user checks the marks (:meth:`Inbox.put`) or asks it to refuse (:meth:`Inbox.offer`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _T = TypeVar("_T")
 
 
 class Listener(Protocol):
-    """Who wants to know when something has arrived."""
+    """The code that is notified when items arrive in an inbox."""
 
     def arrived(self) -> None:
-        """Something was put in."""
+        """Handle that an item was put in."""
 
     def ended(self) -> None:
-        """The connection is lost: nothing more will be put in."""
+        """Handle that the connection is lost and nothing more will be put in."""
 
 
 class Inbox(Generic[_T]):
@@ -39,11 +39,11 @@ class Inbox(Generic[_T]):
 
     :param max_items: items at which it is congested.
     :param max_bytes: bytes at which it is congested.
-    :param overflow_factor: how many times both it may hold until it is overfull.
+    :param overflow_factor: it is overfull at this multiple of either bound.
 
     Attributes to read: ``items`` (empty or not), ``size_bytes``, ``congested``; ``error`` is why
-    nothing more will come while the connection lives; ``fresh`` is set by whoever fills it and
-    cleared by whoever has told the ``listener``.
+    nothing more will arrive on this connection; ``fresh`` is set by the code that fills the inbox,
+    and cleared by the code that has told the ``listener``.
     """
 
     __slots__ = (
@@ -80,7 +80,7 @@ class Inbox(Generic[_T]):
 
     @property
     def overfull(self) -> bool:
-        """It holds ``overflow_factor`` times its bound, or more."""
+        """Whether it holds at least ``overflow_factor`` times one of its bounds."""
         return len(self.items) >= self._over_items or self.size_bytes >= self._over_bytes
 
     def put(self, item: _T, size: int) -> None:
@@ -91,7 +91,7 @@ class Inbox(Generic[_T]):
             self.congested = True
 
     def offer(self, item: _T, size: int) -> bool:
-        """Add an item unless that would break a bound; say whether it was added."""
+        """Add an item unless that would exceed a bound; return whether it was added."""
         if len(self.items) >= self._max_items or self.size_bytes + size > self._max_bytes:
             return False
         self.put(item, size)
@@ -100,7 +100,7 @@ class Inbox(Generic[_T]):
     def take(self) -> _T:
         """Remove the oldest item and return it.
 
-        :raises IndexError: when there is none.
+        :raises IndexError: if the inbox is empty.
         """
         item, size = self.items.popleft()
         self.size_bytes -= size
@@ -109,7 +109,7 @@ class Inbox(Generic[_T]):
         return item
 
     def extract(self, wanted: Callable[[_T], bool]) -> list[tuple[_T, int]]:
-        """Remove every item that is wanted; return them with their sizes, oldest first."""
+        """Remove all items that are wanted, and return them with their sizes, oldest first."""
         taken: list[tuple[_T, int]] = []
         kept: deque[tuple[_T, int]] = deque()
         for item, size in self.items:
@@ -123,7 +123,7 @@ class Inbox(Generic[_T]):
         return taken
 
     def clear(self) -> int:
-        """Remove everything; return how many items that were."""
+        """Remove everything; return the number of items."""
         count = len(self.items)
         self.items.clear()
         self.size_bytes = 0
@@ -138,8 +138,8 @@ class Inbox(Generic[_T]):
 class Mailboxes:
     """The inboxes of all consumers, by channel (whatever its case, F46) and queue.
 
-    A message nobody consumes is kept for a consumer to come, within bounds: joining a channel makes
-    messages arrive before anybody can have said what happens to them (F48).
+    A message without an inbox is kept for a later consumer, within bounds, because messages arrive
+    as soon as a channel is joined, before the program can open a consumer (F48).
     """
 
     __slots__ = ("_homeless", "_inboxes", "_limits")
@@ -150,9 +150,10 @@ class Mailboxes:
         self._homeless: Inbox[Frame] = Inbox(limits.unclaimed_messages, limits.unclaimed_bytes)
 
     def open(self, channel: str, queue_id: int | None) -> Inbox[Frame]:
-        """A new inbox for one queue, or for all that have none; with what was kept for it.
+        """Open an inbox for one queue, or for all queues without one; it gets the messages kept for
+        it.
 
-        :raises AlreadyConsuming: when there is one.
+        :raises AlreadyConsuming: if it exists.
         """
         key = _key(channel, queue_id)
         if key in self._inboxes:
@@ -167,7 +168,7 @@ class Mailboxes:
         return inbox
 
     def close(self, channel: str, queue_id: int | None) -> int:
-        """Remove an inbox; return how many messages were in it and are now nobody's."""
+        """Remove an inbox; return the number of messages that were dropped with it."""
         inbox = self._inboxes.pop(_key(channel, queue_id), None)
         return 0 if inbox is None else inbox.clear()
 
@@ -182,36 +183,39 @@ class Mailboxes:
         return [inbox for key, inbox in self._inboxes.items() if key[0] == name]
 
     def inbox_for(self, frame: Frame) -> Inbox[Frame] | None:
-        """Where a message belongs: its queue's inbox, else its channel's, else nowhere."""
+        """Return the inbox for a message: its queue's, else its channel's, else None."""
         channel = frame.target.lower()
         inbox = self._inboxes.get((channel, frame.content_type))
         return self._inboxes.get((channel, _EVERY_QUEUE)) if inbox is None else inbox
 
     def keep(self, frame: Frame) -> bool:
-        """Keep a message that belongs nowhere yet; say whether there was room."""
+        """Keep a message that has no inbox yet; return whether there was room."""
         return self._homeless.offer(frame, len(frame.raw))
 
     def forget(self, channel: str) -> int:
-        """Drop what was kept of a channel that was left; return how many messages that were."""
+        """Drop the kept messages of a channel that was left; return their number."""
         name = channel.lower()
         return len(self._homeless.extract(lambda frame: frame.target.lower() == name))
 
     def withdraw(self, key: tuple[str, int, str]) -> int:
-        """Remove a message that is this client's no more, given by channel in lower case, queue
-        and id, if nobody has taken it; return how many were removed."""
+        """Remove a message that is no longer in flight to this client, if the program has not taken
+        it; return how many were removed.
+
+        :param key: the channel in lower case, the queue and the message's id.
+        """
         inbox = self._inboxes.get(key[:2]) or self._inboxes.get((key[0], _EVERY_QUEUE))
         return withdraw(self._homeless if inbox is None else inbox, key)
 
     def crowded(self, awaited: bool) -> bool:
-        """Whether an inbox is congested; while an answer is ``awaited``, overfull."""
+        """Whether an inbox is congested, or, while an answer is ``awaited``, overfull."""
         for inbox in self._inboxes.values():
             if inbox.congested and (not awaited or inbox.overfull):
                 return True
         return False
 
     def lose(self) -> tuple[int, list[Inbox[Frame]]]:
-        """The connection is lost: drop what cannot be answered on it any more, for the server will
-        deliver that again (F99).  Return how many messages that were, and all inboxes."""
+        """Drop the messages that can no longer be answered because the connection is lost; the
+        server redelivers them (F99).  Return their number, and all inboxes."""
         dropped = self._homeless.clear()
         inboxes = list(self._inboxes.values())
         for inbox in inboxes:

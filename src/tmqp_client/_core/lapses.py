@@ -1,7 +1,8 @@
 """Deliveries that are no longer in flight to this client, although it has not answered them.
 
-The server reports them only if the client has requested that with a join.  A delivery is identified
-by its time, because the same message may have been redelivered since.
+The server reports them only if the client has requested that with a join.  Lapses are numbered, and
+each message that the program gets notes the last number, because a lapse must not apply to a later
+delivery of the same message.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from tmqp.frames import Frame
 
 __all__ = ["Lapses"]
 
-#: Lapses that are remembered; what lapsed before counts as if nothing had been told.
+#: Lapses that are remembered; earlier ones are treated as if the server had not reported them.
 _MOST: Final = 10_000
 
 
 class Lapses:
-    """What the server has told.
+    """The lapses that the server has reported.
 
-    Attributes to read: ``count``, how much that was; what is returned notes it as its mark.
+    Attributes to read: ``count``, their number; a message notes it as its mark when the program
+    gets it.
     """
 
     __slots__ = ("_lapses", "count")
@@ -32,7 +34,7 @@ class Lapses:
         self._lapses: dict[tuple[str, int, str], tuple[int, str]] = {}
 
     def note(self, told: Frame) -> tuple[str, int, str]:
-        """Take note of what the server says; returns which message it is about."""
+        """Note a lapse that the server reports; return the key of its message."""
         queue_id = told.header(HeaderName.QUEUE_ID) or ""
         key = (told.target.lower(), int(queue_id) if queue_id.isdecimal() else 0, told.message_id)
         self._lapses.pop(key, None)
@@ -43,9 +45,9 @@ class Lapses:
         return key
 
     def reason(self, message: Frame, mark: int) -> str:
-        """Why a message that was returned at that mark is the client's no more; empty if it is.
+        """Return why a message is no longer in flight to this client; empty if it is.
 
-        :param mark: what ``count`` was then.
+        :param mark: the value of ``count`` when the program got the message.
         """
         if mark == self.count:
             return ""

@@ -44,7 +44,7 @@ _NEED_A_CHANNEL = frozenset(
 )
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)  # that of custom messages is not compiled
+@mypyc_attr(allow_interpreted_subclasses=True)  # the one for custom messages is not compiled
 class WrittenRequest(Request):
     """A message that the program writes, ready to be given an id.
 
@@ -122,7 +122,7 @@ class DirectRequest(WrittenRequest):
             raise LocalProtocolError("a direct message needs a target")
 
     def asks(self, client_id: str) -> bool:
-        """Whether that client may be among those it names (F113)."""
+        """Whether the target may include this client (F113)."""
         target = self.target
         return target == client_id or target.startswith((TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX))
 
@@ -148,7 +148,8 @@ class RouterRequest(WrittenRequest):
         )
 
     def asks(self, client_id: str) -> bool:
-        """Whether the router may bring it to that client: its bindings decide."""
+        """Whether the router may forward it to this client; always true, because bindings
+        decide."""
         return True
 
 
@@ -163,11 +164,11 @@ class SubscriptionRequest(Request):
 
     @property
     def stands(self) -> bool:
-        """It does not undo anything that stands."""
+        """Whether it requests something lasting, instead of undoing it."""
         return self.wanted
 
     def opposite(self) -> SubscriptionRequest:
-        """What undoes it."""
+        """Return the request that undoes this one."""
         return SubscriptionRequest(self.target, self.headers, not self.wanted)
 
     def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
@@ -187,9 +188,10 @@ class SubscriptionRequest(Request):
 
 
 def subscription(name: str, channel: str | None, queue_id: int | None) -> SubscriptionRequest:
-    """Subscribe to an event.
+    """Make the request to subscribe to an event.
 
-    :raises LocalProtocolError: for an unknown event, or without the channel or queue it needs.
+    :raises LocalProtocolError: if the event is unknown, or the channel or queue is missing or not
+        allowed.
     """
     try:
         event = EventName(name)

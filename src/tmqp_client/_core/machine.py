@@ -5,12 +5,12 @@ Theory of operation.  The machine uses one :class:`tmqp.Connection` at a time an
 is lost.  You pass in bytes and the time; it returns a list of *outcomes*, each of one class:
 
 =================  ==============================================================================
-:class:`Pending`   something asked is settled: answered, refused, timed out or lost
-:class:`Inbox`     something has arrived in it (told once for a chunk of bytes), or nothing more
-                   ever will
-:class:`Accepted`  the server has taken this client in
-NotRestored        a channel joined before, or an event subscribed to, is not granted again
-:class:`Lost`      the connection is over; what does not outlive it was settled before
+:class:`Pending`   a request is settled: answered, refused, timed out or lost
+:class:`Inbox`     messages have arrived in it (reported once for a chunk of bytes), or nothing
+                   more will arrive
+:class:`Accepted`  the server has accepted this client
+NotRestored        the server refused to restore a channel, a join or a subscription
+:class:`Lost`      the connection is over; requests that do not outlive it were settled before
 =================  ==============================================================================
 
 Between two connections, a lasting machine keeps unconfirmed pushes and new requests (``_outbox``);
@@ -56,25 +56,26 @@ from tmqp_client.errors import ClientClosed
 
 __all__ = ["ClientMachine"]
 
-#: What is taken out of the outbox at a time.
+#: The number of bytes taken out of the outbox at a time.
 _PUMP_BYTES: Final = 65_536
 _PING_SIZE: Final = len(PING_BYTES)
 
 
 class ClientMachine(Reception):
-    """The client's side of everything, without I/O.
+    """The whole client as a state machine, without I/O.
 
-    :param information: who this client says it is; its ``client_id`` must not be empty.
+    :param information: how the client describes itself; its ``client_id`` must not be empty.
     :param limits: bounds and time limits.
-    :param new_id: makes message ids that no other message of this client has (F45).
+    :param new_id: returns a message id that this client has not used before (F45).
     :param max_sends: how many times a push may be sent, on as many connections; 0 for a machine
         that does not outlive its connection.
 
-    Attributes to read: ``client_id``, ``lost`` (how the last connection ended, while there is no
-    other), ``over`` (why there will be none), ``epoch`` (how many connections there were),
+    Attributes to read: ``client_id``, ``lost`` (how the last connection ended, until there is
+    another), ``over`` (why there will be no other), ``epoch`` (the number of connections so far),
     ``counters``, ``board``, ``unclaimed``, ``outbox``, ``queued_bytes``.  To be set by the caller:
-    ``repeat_operations`` lets what changes nothing when it is done twice be asked again too,
-    ``unsent_bytes`` are taken but not yet sent, ``closing`` lets nothing more in.
+    ``repeat_operations`` (also repeat operations that change nothing when carried out twice),
+    ``unsent_bytes`` (taken from the machine, but not yet sent), ``closing`` (admit no more
+    messages).
     """
 
     # -- the connection -------------------------------------------------------------------------
@@ -86,7 +87,8 @@ class ClientMachine(Reception):
 
     @property
     def full(self) -> bool:
-        """Whether no more may be outstanding (``max_outstanding``, ``unconfirmed_bytes``)."""
+        """Whether no further answers may be awaited (``max_outstanding``,
+        ``unconfirmed_bytes``)."""
         limits = self.limits
         table = self._pendings
         return len(table) >= limits.max_outstanding or table.held_bytes >= limits.unconfirmed_bytes
@@ -96,13 +98,14 @@ class ClientMachine(Reception):
         """Whether the buffer for the next connection is full (``buffered_messages``,
         ``buffered_bytes``)."""
         outbox = self.outbox
-        if not outbox.size_bytes:  # as it is while there is a connection
+        if not outbox.size_bytes:  # as while there is a connection
             return False
         limits = self.limits
         return len(outbox) >= limits.buffered_messages or outbox.size_bytes >= limits.buffered_bytes
 
     def admits(self, confirm: bool) -> bool:
-        """Whether one more message may be sent at once and, for ``confirm``, its answer awaited."""
+        """Whether one more message may be sent at once and, with ``confirm``, its answer
+        awaited."""
         if self.closing or self.over is not None or self.epoch == 0:
             return False
         if self.queued_bytes + self.unsent_bytes >= self.limits.outbound_bytes:
@@ -112,9 +115,11 @@ class ClientMachine(Reception):
         return not (confirm and self.full)
 
     def start(self, now: float) -> None:
-        """Begin a connection: preamble and connection information go out as one (F21, F22).
+        """Begin a connection: queue the preamble and the connection information as one write (F21,
+        F22).
 
-        :raises LocalProtocolError: while another one lives, or if the information cannot be sent.
+        :raises LocalProtocolError: if the previous one is still open, or the information cannot be
+            sent.
         """
         if self._connection is not None and self.lost is None:
             raise LocalProtocolError("the previous connection is still open")
@@ -134,9 +139,9 @@ class ClientMachine(Reception):
         self._alive_not_before = now
 
     def close(self) -> list[Outcome]:
-        """Close from this side; what was queued before still goes out, Terminate last (F40).
+        """Close from this side; queued messages are still sent, Terminate last (F40).
 
-        What waits in the outbox for a connection is given up.
+        Messages that wait in the outbox for a connection are given up.
         """
         outcomes: list[Outcome] = []
         if self.over is not None:
@@ -150,14 +155,14 @@ class ClientMachine(Reception):
         return outcomes
 
     def give_up(self, lost: Lost) -> list[Outcome]:
-        """There will be no other connection: settle everything."""
+        """Settle everything, because there will be no other connection."""
         outcomes: list[Outcome] = []
         if self.over is None:
             self._finish(lost, outcomes)
         return outcomes
 
     def fail(self, message: str) -> list[Outcome]:
-        """The transport broke; ``message`` says how."""
+        """End the connection because the transport failed; ``message`` says how."""
         outcomes: list[Outcome] = []
         if self.lost is None:
             self._lose(Lost("transport", message), outcomes)
@@ -166,23 +171,23 @@ class ClientMachine(Reception):
     # -- bytes ----------------------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> list[Outcome]:
-        """Take bytes from the server.  Never raises for what they hold."""
+        """Take bytes from the server.  Never raises for their contents."""
         outcomes: list[Outcome] = []
         if self._connection is not None and self.lost is None:
             self._take(self._connection.receive(data, now), now, outcomes)
         return outcomes
 
     def receive_eof(self, now: float) -> list[Outcome]:
-        """The server will send no more."""
+        """Handle the end of the server's stream."""
         outcomes: list[Outcome] = []
         if self._connection is not None and self.lost is None:
             self._take(self._connection.receive_eof(now), now, outcomes)
         return outcomes
 
     def data_to_send(self, *, pump: bool = True) -> bytes:
-        """Everything queued since the last call, in order; empty if nothing is.
+        """Return all bytes queued since the last call, in order; empty if there are none.
 
-        :param pump: take from the outbox when nothing else is queued.
+        :param pump: if nothing else is queued, take messages from the outbox.
         """
         self.queued_bytes = 0
         connection = self._connection
@@ -200,10 +205,10 @@ class ClientMachine(Reception):
         return connection.data_to_send()
 
     def must_pause(self, unsent_bytes: int) -> bool:
-        """Whether the next read has to wait; ``unsent_bytes`` are taken but not yet sent.
+        """Whether the next read has to wait; ``unsent_bytes`` were taken, but not yet sent.
 
-        A congested inbox is enough while no answer is awaited; an overfull one is always, and so is
-        a server that does not read: what answers it (pongs, acknowledges) must stay bounded too.
+        It waits while an inbox is overfull, or congested if no answer is awaited; and while the
+        server does not read, because pongs and acknowledgements for it must stay bounded, too.
         """
         if self.lost is not None:
             return False
@@ -215,14 +220,14 @@ class ClientMachine(Reception):
         return crowded or self.board.crowded(awaited)
 
     def pause(self, now: float) -> None:
-        """Reading stops."""
+        """Note that reading stops."""
         if not self._paused:
             self._paused = True
             self._alive_not_before = now + self.limits.protocol.ping_interval_s
             self.counters.pauses += 1
 
     def resume(self, now: float) -> None:
-        """Reading continues; the server's silence counts from now."""
+        """Note that reading continues; the server's silence counts from now."""
         if self._paused:
             self._paused = False
             self._alive_not_before = now + self.limits.protocol.ping_interval_s
@@ -240,10 +245,10 @@ class ClientMachine(Reception):
     ) -> Pending:
         """Send an operation to the server, or a message that another client may answer.
 
-        :param answer: False asks for none; the returned entry is done already.
-        :param repeat: ask again on the next connection if this one ends before the answer.
-        :raises LocalProtocolError: when it cannot be written or too much is outstanding.
-        :raises ClientError: when there is no connection.
+        :param answer: request an answer; otherwise the returned entry is already done.
+        :param repeat: repeat the request on the next connection if this one ends before the answer.
+        :raises LocalProtocolError: if it cannot be written, or too many answers are awaited.
+        :raises ClientError: if the client is not connected yet, or has ended for good.
         """
         self._ready(confirm=answer)
         usual_s = self.limits.response_timeout_s
@@ -265,11 +270,11 @@ class ClientMachine(Reception):
         return pending
 
     def new_message_id(self) -> str:
-        """An id that no other message of this client has (F45)."""
+        """Return a message id that this client has not used before (F45)."""
         return self._new_id()
 
     def forget(self, request: Request) -> None:
-        """What ``request`` would undo is not to be asked for on another connection."""
+        """Do not restore on another connection what ``request`` would undo."""
         self._note(request, RESULT_OK)
 
     def push(
@@ -287,9 +292,10 @@ class ClientMachine(Reception):
     ) -> Pending:
         """Send a message to a queue (F74).
 
-        :param confirm: ask for the acknowledgement; else the returned entry is done already.
-        :raises LocalProtocolError: as :meth:`request`, and for an id that is outstanding.
-        :raises ClientError: when there is no connection.
+        :param confirm: request the acknowledgement; otherwise the returned entry is already done.
+        :raises LocalProtocolError: as :meth:`request`, and if the id is empty or already awaits an
+            answer.
+        :raises ClientError: as :meth:`request`.
         """
         self._ready(confirm=confirm)
         if message_id is None:
@@ -344,7 +350,8 @@ class ClientMachine(Reception):
         return self._pulls.begin(self._send_pull(request, confirm=False), request.asked)
 
     def abandon_pull(self, pull: PullUnderWay) -> None:
-        """Nobody waits for its messages any more."""
+        """Stop waiting for the messages of a pull; those that have arrived are dropped and
+        counted."""
         self.counters.dropped += self._pulls.abandon(pull)
 
     def read_cache(self, request: PullRequest, now: float, timeout_s: float | None) -> Pending:
@@ -366,7 +373,7 @@ class ClientMachine(Reception):
     def ping(self, now: float, timeout_s: float | None = None) -> Pending:
         """Send a ping and expect its pong (F37).
 
-        :raises LocalProtocolError: when too much is outstanding.
+        :raises LocalProtocolError: if too many answers or pongs are awaited.
         :raises ClientError: when there is no connection.
         """
         connection = self._online(confirm=True)
@@ -392,15 +399,15 @@ class ClientMachine(Reception):
         self.counters.acknowledged += 1
 
     def send(self, frame: Frame) -> None:
-        """Send a message as it is, on the next connection if there is none now.
+        """Send a finished message, on the next connection if there is none now.
 
-        :raises ClientError: when there is none and will be none.
+        :raises ClientError: if the client is not connected yet, or has ended for good.
         """
         self._ready(confirm=False)
         self._send_in_turn(frame, None)
 
     def abandon(self, pending: Pending) -> None:
-        """Nobody waits for it any more; a late answer will match nothing."""
+        """Stop waiting for an answer; a late one will match nothing."""
         if not pending.done:
             self._pendings.remove(pending)
             self.outbox.forget(pending)
@@ -416,7 +423,7 @@ class ClientMachine(Reception):
             )
 
     def _online(self, *, confirm: bool) -> Connection:
-        """The connection, for what cannot wait for another one."""
+        """Return the current connection, for messages that cannot wait for the next one."""
         self._ready(confirm=confirm)
         if self.lost is not None:
             raise self.lost.error()
@@ -425,7 +432,7 @@ class ClientMachine(Reception):
         return self._connection
 
     def _send_in_turn(self, frame: Frame, pending: Pending | None) -> None:
-        """Send behind everything that waits to be sent."""
+        """Send after everything that waits to be sent."""
         connection = self._connection
         offline = connection is None or self.lost is not None or not self._greeted
         if offline or self.outbox.size_bytes or connection is None:
@@ -438,10 +445,10 @@ class ClientMachine(Reception):
     def subscribe(self, channel: str, queue_id: int | None) -> Inbox[Frame]:
         """Open an inbox for a queue of a channel, or for every queue that has none of its own.
 
-        Messages that came before and belong into it are in it.
+        It begins with the kept messages that belong into it.
 
-        :raises AlreadyConsuming: when there is one.
-        :raises LocalProtocolError: when the arguments cannot be a channel's name and a queue id.
+        :raises AlreadyConsuming: if it exists.
+        :raises LocalProtocolError: if the channel's name or the queue id is invalid.
         """
         check_channel(channel)
         if queue_id is not None:
@@ -495,7 +502,7 @@ class ClientMachine(Reception):
         else:
             self._take(connection.on_deadline(now), now, outcomes)
         if self.accepted:
-            # A ping went out, ours or the connection's; its pong is nobody's.
+            # A ping was sent, ours or the connection's; no caller awaits its pong.
             self._answers.pings.append(None)
             self.queued_bytes += _PING_SIZE
             self._alive_not_before = now + self.limits.protocol.ping_interval_s

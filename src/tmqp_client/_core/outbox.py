@@ -15,17 +15,17 @@ from tmqp_client._core.pending import Pending
 
 __all__ = ["Entry", "Outbox"]
 
-#: A message, and who waits for its answer; None when nobody ever did.
+#: A message, and the entry that awaits its answer; None if none was requested.
 Entry: TypeAlias = tuple[Frame, Pending | None]
 
-#: Dead entries that may stand among the others before it is worth sweeping.
+#: Entries that will not be sent, before it is worth removing them.
 _SWEEP_ENTRIES: Final = 64
 
 
 class Outbox:
-    """Messages to be sent when that is possible.
+    """Messages that wait to be sent.
 
-    Attributes to read: ``size_bytes``, of what is still to be sent.
+    Attributes to read: ``size_bytes``, the size of the messages that are still to be sent.
     """
 
     __slots__ = ("_dead", "_entries", "size_bytes")
@@ -46,7 +46,7 @@ class Outbox:
             pending.queued = True
 
     def put_first(self, pendings: list[Pending]) -> None:
-        """Put messages that were sent before in front of all others, in the order given."""
+        """Put messages that were sent before in front of all others, in the given order."""
         for pending in reversed(pendings):
             assert pending.frame is not None, "what is sent again was kept"
             self._entries.appendleft((pending.frame, pending))
@@ -54,7 +54,7 @@ class Outbox:
             pending.queued = True
 
     def forget(self, pending: Pending) -> None:
-        """Nobody waits for this one any more: it is not sent, if it was not yet."""
+        """Do not send this entry if it still waits, because its answer is no longer awaited."""
         if not pending.queued:
             return
         assert pending.frame is not None, "what is queued was kept"
@@ -66,7 +66,7 @@ class Outbox:
             self._dead = 0
 
     def take(self) -> Entry | None:
-        """Remove the first message that is to be sent and return it; None when there is none."""
+        """Remove and return the first message to send; None if there is none."""
         entries = self._entries
         while entries:
             entry = entries.popleft()
@@ -81,7 +81,7 @@ class Outbox:
         return None
 
     def clear(self) -> int:
-        """Remove everything; return how many messages that nobody waits for were among it."""
+        """Remove everything; return how many of the messages awaited no answer."""
         count = 0
         for _, pending in self._entries:
             if pending is None:

@@ -19,7 +19,7 @@ AnyInbox: TypeAlias = Inbox[Frame] | Inbox[MessageReceived]
 
 
 class Accepted:
-    """The server accepted; ``client_id`` is what this client goes by now (F31)."""
+    """The server has accepted this client; ``client_id`` is its id from now on (F31)."""
 
     __slots__ = ("client_id",)
 
@@ -28,9 +28,10 @@ class Accepted:
 
 
 class NotRestored:
-    """What was granted on the connection before is refused on this: ``asked`` in words, and why.
+    """The server refused on this connection what it had granted on the previous one; ``asked``
+    names it.
 
-    ``inboxes`` are those that get nothing more for it; each has the ``error``.
+    ``inboxes`` get no more messages because of it; ``error`` is the reason, which each of them has.
     """
 
     __slots__ = ("asked", "error", "inboxes")
@@ -46,7 +47,8 @@ class Lost:
 
     ``reason`` is a slug as in :class:`ConnectionLost`, or ``local`` if this side closed it;
     ``rule`` names the rule that was broken, if one was; ``code`` is the result code of a refusal,
-    else 0; ``node_address`` is where another server takes clients, as the one that refused says.
+    else 0; ``node_address`` is the address of the server that serves clients, according to the one
+    that refused.
     """
 
     __slots__ = ("code", "message", "node_address", "reason", "rule")
@@ -66,7 +68,7 @@ class Lost:
         self.node_address = node_address
 
     def error(self) -> ClientError:
-        """A new exception of it, for one who was waiting."""
+        """Return a new exception for a waiting caller."""
         if self.reason == "local":
             return ClientClosed("the client was closed")
         return ConnectionLost(self.reason, self.message, self.rule)
@@ -76,9 +78,9 @@ class Lost:
 
 
 def ended(reason: str, fault: Lost | None, greeted: bool) -> Lost:
-    """What the end of a connection means.
+    """Describe the end of a connection.
 
-    :param reason: the connection's word for it.
+    :param reason: the reason that the connection reports.
     :param fault: what went wrong before, if anything did.
     :param greeted: whether the server had accepted this client.
     """

@@ -24,7 +24,7 @@ __all__ = [
     "timeout_error",
 ]
 
-#: For what concerns no queue in particular.
+#: For requests that are not about one queue.
 NO_QUEUE: Final = -1
 #: Answered entries that may be in the heap before it is worth sweeping.
 _SWEEP_ENTRIES: Final = 64
@@ -37,9 +37,9 @@ _PAUSED: Final = "; reading was paused because a consumer's buffer is full"
 
 
 def time_limit(given: float | None, usual: float) -> float:
-    """How many seconds to wait.
+    """Return how many seconds to wait: the given number, or the default.
 
-    :raises LocalProtocolError: when the number given is not positive.
+    :raises LocalProtocolError: if the given number is not positive.
     """
     if given is None:
         return usual
@@ -49,10 +49,10 @@ def time_limit(given: float | None, usual: float) -> float:
 
 
 class Waiter(Protocol):
-    """Who wants to know when an entry is settled."""
+    """The code that is notified when an entry is settled."""
 
     def settled(self, pending: Pending) -> None:
-        """``pending`` has its ``answer`` or its ``error`` now."""
+        """Handle that ``pending`` now has its ``answer`` or its ``error``."""
 
 
 class Kind:
@@ -70,13 +70,13 @@ class Kind:
 
 
 class Pending:
-    """One thing asked.
+    """One request whose answer is awaited.
 
     ``answer`` is the frame that settled it (None for a pong), ``error`` why it failed; neither is
-    set before ``done``.  ``frame`` is what was sent, where it may have to be sent again, and
-    ``attempts`` how often it went out; ``queued`` says that it waits to be sent.  ``repeat`` allows
-    to send it again, ``restoring`` says that the machine itself has asked; ``request`` is what was
-    asked in the words of ``requests``.  ``waiter`` belongs to the caller.
+    set before ``done``.  ``frame`` is the sent message if it may have to be sent again,
+    ``attempts`` how often it was sent; ``queued`` is true while it waits to be sent.  ``repeat``
+    allows sending it again, ``restoring`` marks a request of the machine itself; ``request`` is the
+    :class:`Request`.  ``waiter`` belongs to the caller.
     """
 
     __slots__ = (
@@ -135,7 +135,7 @@ class Pending:
 
     @property
     def asked(self) -> str:
-        """In words what was asked, for an error's message."""
+        """The request in words, for the text of an error."""
         if not self.target:
             return self.word
         if self.queue_id == NO_QUEUE:
@@ -143,14 +143,14 @@ class Pending:
         return f"{self.word} {self.target!r}/{self.queue_id}"
 
     def takes_acknowledge(self, positive: bool) -> bool:
-        """Whether an acknowledgement settles it; that of a request only if it says no, for the
-        response is still to come."""
+        """Whether an acknowledgement settles it; a request only if it is negative, because
+        otherwise the response is still to come."""
         kind = self.kind
         return not (kind == Kind.PING or (positive and kind == Kind.REQUEST))
 
     def takes_response(self, positive: bool) -> bool:
-        """Whether a Response settles it; what an acknowledgement confirms, a Response can only
-        refuse (F75, F115)."""
+        """Whether a Response settles it; if an acknowledgement confirms it, a Response can only
+        refuse it (F75, F115)."""
         kind = self.kind
         return not (kind == Kind.PING or (positive and (kind == Kind.PUSH or kind == Kind.DIRECT)))
 
@@ -159,9 +159,10 @@ class Pending:
 
 
 class PendingTable:
-    """Everything that waits for an answer.
+    """All entries that wait for an answer.
 
-    Attributes to read: ``held_bytes``, of the messages kept in order to be sent again.
+    Attributes to read: ``held_bytes``, the size of the messages that are kept because they may be
+    sent again.
     """
 
     __slots__ = ("_by_id", "_heap", "_sequence", "held_bytes")
@@ -179,7 +180,7 @@ class PendingTable:
         return message_id in self._by_id
 
     def add(self, pending: Pending) -> None:
-        """Add one.  Its id must not be in use."""
+        """Add an entry; its id must not be in use."""
         assert pending.message_id not in self._by_id, "whoever asks checks the id"
         self._by_id[pending.message_id] = pending
         if pending.frame is not None:
@@ -191,24 +192,24 @@ class PendingTable:
         heappush(self._heap, (pending.deadline, self._sequence, pending))
 
     def get(self, message_id: str) -> Pending | None:
-        """The entry of that id, if it still waits."""
+        """Return the entry with this id; None if none waits."""
         return self._by_id.get(message_id)
 
     def remove(self, pending: Pending) -> None:
-        """Settle one: it is found no more and will not time out."""
+        """Remove an entry: it can no longer be found or time out."""
         pending.done = True
         if self._by_id.pop(pending.message_id, None) is not None and pending.frame is not None:
             self.held_bytes -= len(pending.frame.raw)
 
     def next_deadline(self) -> float | None:
-        """When the first of them times out; None if nothing waits."""
+        """Return when the first entry times out; None if there are none."""
         heap = self._heap
         while heap and heap[0][2].done:
             heappop(heap)
         return heap[0][0] if heap else None
 
     def expire(self, now: float) -> list[Pending]:
-        """Remove and return those whose deadline has come, the earliest first."""
+        """Remove and return the entries whose deadline has passed, the earliest first."""
         expired: list[Pending] = []
         while True:
             due = self.next_deadline()
@@ -219,11 +220,11 @@ class PendingTable:
             expired.append(pending)
 
     def in_order(self) -> list[Pending]:
-        """All of them, in the order they were asked."""
+        """Return all entries, in the order of their requests."""
         return list(self._by_id.values())
 
     def clear(self) -> list[Pending]:
-        """Remove and return all of them, in the order they were asked."""
+        """Remove and return all entries, in the order of their requests."""
         everything = list(self._by_id.values())
         self._by_id.clear()
         self._heap.clear()
@@ -234,8 +235,8 @@ class PendingTable:
 
 
 def timeout_error(pending: Pending, paused: bool, offline: bool = False) -> OperationTimeout:
-    """Why an entry was given up; ``paused`` says that nothing was being read, ``offline`` that
-    there was no connection."""
+    """Make the error of an entry that timed out; ``paused`` says that nothing was being read,
+    ``offline`` that there was no connection."""
     hint = _NO_ACKNOWLEDGE if pending.kind == Kind.PUSH else ""
     if offline:
         hint = _OFFLINE if pending.attempts else _UNSENT

@@ -18,7 +18,7 @@ from tmqp_client.errors import OperationFailed, PullRefused
 
 __all__ = ["PullTable", "PullUnderWay"]
 
-#: What ends a pull in good order.
+#: The reasons with which a pull ends normally.
 _GOOD_ENDS = (NoContent.END.value, NoContent.EMPTY.value)
 
 
@@ -52,7 +52,7 @@ class PullTable:
         return request_id in self._pulls
 
     def begin(self, request_id: str, asked: str) -> PullUnderWay:
-        """Enter a pull that has been sent."""
+        """Add a pull whose request was sent."""
         limits = self._limits
         inbox: Inbox[Frame] = Inbox(
             limits.consumer_messages, limits.consumer_bytes, limits.overflow_factor
@@ -62,12 +62,13 @@ class PullTable:
         return pull
 
     def abandon(self, pull: PullUnderWay) -> int:
-        """Nobody waits for it any more; return how many messages had come and are dropped."""
+        """Stop waiting for a pull; return the number of messages that had arrived and are
+        dropped."""
         self._pulls.pop(pull.request_id, None)
         return pull.inbox.clear()
 
     def take(self, event: PullMessageReceived, counters: Counters, outcomes: list[Outcome]) -> None:
-        """Put a message where it is waited for; one that is not is dropped."""
+        """Put a message into the inbox of its pull; drop it if the pull was abandoned."""
         pull = self._pulls.get(event.request_id)
         if pull is None:
             counters.dropped += 1
@@ -97,19 +98,19 @@ class PullTable:
         return sum([withdraw(pull.inbox, key) for pull in self._pulls.values()])
 
     def awaited(self) -> bool:
-        """Whether somebody waits for a message of a pull, and has taken all that came."""
+        """Whether a pull waits for further messages, because all that arrived were taken."""
         return any(len(pull.inbox) == 0 for pull in self._pulls.values())
 
     def crowded(self, awaited: bool) -> bool:
-        """Whether an inbox is congested; while an answer is ``awaited``, overfull."""
+        """Whether an inbox is congested, or, while an answer is ``awaited``, overfull."""
         for pull in self._pulls.values():
             if pull.inbox.congested and (not awaited or pull.inbox.overfull):
                 return True
         return False
 
     def lose(self, lost: Lost) -> tuple[int, list[Inbox[Frame]]]:
-        """The connection is lost: drop what cannot be answered any more; return how many messages
-        that were, and the inboxes of those who wait."""
+        """Drop the messages that can no longer be answered because the connection is lost; return
+        their number, and the inboxes of the pulls."""
         dropped = 0
         inboxes: list[Inbox[Frame]] = []
         for pull in self._pulls.values():

@@ -1,7 +1,7 @@
 """Handles the server's messages: the receiving half of the machine.
 
-It has the state of both halves.  Each event of the connection settles a request, fills an inbox, or
-ends the connection; :mod:`tmqp_client._core.machine` has the whole theory of operation.
+It holds the state of both halves.  Each event of the connection settles a request, fills an inbox,
+or ends the connection; :mod:`tmqp_client._core.machine` has the whole theory of operation.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _PING_SIZE: Final = len(PING_BYTES)
 
 
 class Reception:
-    """The client's state, and what changes it from outside."""
+    """The client's state, and how received messages change it."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Reception:
 
     @property
     def accepted(self) -> bool:
-        """Messages flow."""
+        """Whether the server has accepted this client and the connection is open."""
         return self._greeted and self.lost is None
 
     @property
@@ -115,7 +115,8 @@ class Reception:
         return self._standing.joins
 
     def join_of(self, channel: str) -> Request:
-        """What to ask so that a channel is joined as it is already, if it is."""
+        """Return the join request that keeps the terms of a joined channel; a plain one if it is
+        not joined."""
         return self._standing.join_of(channel)
 
     @property
@@ -143,7 +144,7 @@ class Reception:
             elif isinstance(event, QueueMessageReceived):
                 self._take_message(event, outcomes)
             elif isinstance(event, ResponseReceived):
-                if event.frame.message_id not in self._pulls:  # of one the end is told next
+                if event.frame.message_id not in self._pulls:  # the event of the pull's end follows
                     settled = self._answers.take_response(event, now)
                     self._tell_answer(settled, event, event.code == RESULT_OK, outcomes)
             elif isinstance(event, PullMessageReceived):
@@ -202,7 +203,8 @@ class Reception:
             outcomes.append(inbox)
 
     def _take_lapse(self, told: Frame) -> None:
-        """A delivery is this client's no more: if nobody has taken it yet, nobody gets it."""
+        """Remove a delivery that is no longer in flight to this client, unless the program has
+        it."""
         self.counters.lapsed += 1
         key = self.lapses.note(told)
         self.counters.dropped += self._mailboxes.withdraw(key) + self._pulls.withdraw(key)
@@ -210,7 +212,7 @@ class Reception:
     def _end_pull(self, event: PullCompleted, now: float, outcomes: list[Outcome]) -> None:
         pending = self._pendings.get(event.request_id)
         if pending is not None:
-            # It was to be a cache queue, whose answer is a Response and settles this before.
+            # The queue is no cache queue: that would have settled this with a Response.
             pending.error = PullRefused(pending.asked, pending.message_id, event.reason)
             outcomes.append(self._answers.settle(pending, event.frame, now))
         self._pulls.end(event, outcomes)
@@ -222,8 +224,8 @@ class Reception:
         positive: bool,
         outcomes: list[Outcome],
     ) -> None:
-        """Tell whoever waited; an answer nobody waits for is late, repeated, unasked (F77), or to
-        an unconfirmed push."""
+        """Report a settled entry.  An answer that matches none is late, repeated, unrequested
+        (F77), or to an unconfirmed push."""
         if settled is None:
             self.counters.unmatched_answers += 1
             if not self._answers.is_echo(event.frame.message_id) and not positive:
@@ -236,7 +238,8 @@ class Reception:
         self._tell(settled, outcomes)
 
     def _tell(self, settled: Pending, outcomes: list[Outcome]) -> None:
-        """Tell whoever waited; when that was the machine itself, those who get nothing more."""
+        """Report a settled entry; if the machine itself made the request and it was refused, report
+        the inboxes that get nothing more."""
         if not settled.restoring:
             outcomes.append(settled)
         elif settled.error is not None and isinstance(settled.request, Request):
@@ -251,7 +254,8 @@ class Reception:
             outcomes.append(NotRestored(settled.asked, settled.error, inboxes))
 
     def _take_other(self, event: MessageReceived, outcomes: list[Outcome]) -> None:
-        """A direct message or an event, if somebody listens; else it is nobody's."""
+        """Put a direct message or an event into the inbox of its topic; if there is none, it is
+        unclaimed."""
         inbox = self.board.take(event)
         if inbox is None:
             self._take_unclaimed(event, outcomes)
@@ -260,12 +264,12 @@ class Reception:
             outcomes.append(inbox)
 
     def listen(self, topic: Topic) -> Inbox[MessageReceived]:
-        """A new inbox for a topic.
+        """Open the inbox of a topic.
 
-        It begins with the direct or custom messages that came while nobody listened: a client can
-        be sent a request as soon as it is connected, before it has had the time to listen.
+        It begins with the direct or custom messages that arrived before, because others can send
+        requests to a client as soon as it is connected, before it listens.
 
-        :raises AlreadyListening: when there is one.
+        :raises AlreadyListening: if the topic has one.
         """
         inbox = self.board.open(topic)
         if topic in {DIRECT_MESSAGES, CUSTOM_MESSAGES}:
@@ -284,14 +288,15 @@ class Reception:
             outcomes.append(inbox)
 
     def _note(self, request: object, code: int) -> None:
-        """Joined and left channels, so that a next connection can begin where this one ends."""
+        """Note what a request changed in the client's standing, so that the next connection can
+        restore it."""
         if isinstance(request, Request) and self._standing.note(request, code):
             self.counters.dropped += self._mailboxes.forget(request.target)
 
     # -- the end --------------------------------------------------------------------------------
 
     def _lose(self, lost: Lost, outcomes: list[Outcome]) -> None:
-        """The connection is over; a lasting machine continues without one."""
+        """Handle the end of the connection; a lasting machine continues without one."""
         self.lost = lost
         if not self._lasting or lost.reason == "local":
             self._finish(lost, outcomes)
@@ -308,7 +313,8 @@ class Reception:
             if pending.restoring:
                 continue
             if isinstance(pending.request, Request) and not pending.request.stands:
-                self._note(pending.request, RESULT_OK)  # to be left: not to be joined again
+                # A channel that was being left is not joined again.
+                self._note(pending.request, RESULT_OK)
             pending.error = lost.error()
             outcomes.append(pending)
         self.outbox.put_first(again)
@@ -318,7 +324,8 @@ class Reception:
         outcomes.append(lost)
 
     def _finish(self, lost: Lost, outcomes: list[Outcome]) -> None:
-        """Settle everything; keep of what has arrived only what the server will not send again."""
+        """Settle everything; keep only those received messages that the server will not send
+        again."""
         self.lost = self.over = lost
         self._answers.cut()
         for pending in self._pendings.clear():

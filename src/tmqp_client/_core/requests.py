@@ -105,14 +105,14 @@ __all__ = [
     "with_terms",
 ]
 
-#: The longest time that can be asked for; a server may have its own bound.
+#: The longest time that can be requested; a server may have its own limit.
 _MOST_SECONDS: Final = 2**31
 _HIGHEST_PRIORITY: Final = 127
 #: The words the original client writes into the header Queue-Status, by status number (F55).
 _STATUS_WORDS: Final = ("broadcast", "push", "round-robin", "pull", "cache", "paused", "stopped")
 
 
-#: Operations that may be asked again when it is not known whether they were carried out.
+#: Operations that may be repeated if it is unknown whether they were carried out.
 _REPEATABLE: Final = frozenset(
     {
         OP_JOIN,
@@ -143,7 +143,7 @@ _REPEATABLE: Final = frozenset(
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Request:
-    """One operation, ready to be given an id: number, word for people, target, headers, payload."""
+    """One operation without its message id: number, words for errors, target, headers, payload."""
 
     __slots__ = ("headers", "kind", "operation", "payload", "queue_id", "target", "word")
 
@@ -167,16 +167,18 @@ class Request:
 
     @property
     def repeatable(self) -> bool:
-        """Asking it twice changes no more than asking it once, and is answered alike."""
+        """Whether the request may be repeated: that changes nothing more, and has the same
+        answer."""
         return self.kind == Kind.OPERATION and self.operation in _REPEATABLE
 
     @property
     def stands(self) -> bool:
-        """It does not undo anything that stands."""
+        """Whether it requests something lasting, instead of undoing it."""
         return self.operation not in (OP_LEAVE, OP_REMOVE_CHANNEL)
 
     def asks(self, client_id: str) -> bool:
-        """Whether it asks that client, so that its answer counts beside the server's."""
+        """Whether it is addressed to this client, whose answer then counts as well as the
+        server's."""
         return False
 
     def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
@@ -197,15 +199,15 @@ class Request:
 
 
 class OwnedRequest(Request):
-    """The creation of a channel, or of a queue with it, that ends with the connection."""
+    """The creation of a channel, or of a queue with its channel, that ends with the connection."""
 
     __slots__ = ()
 
 
 class PullRequest:
-    """One pull, ready to be given an id (F104); without a ``count`` it is for a cache queue.
+    """One pull without its message id (F104); without a ``count`` it is for a cache queue.
 
-    :raises LocalProtocolError: when an argument cannot be what it should be.
+    :raises LocalProtocolError: if an argument is out of range.
     """
 
     __slots__ = ("channel", "headers", "queue_id")
@@ -242,11 +244,11 @@ class PullRequest:
 
     @property
     def asked(self) -> str:
-        """In words what is asked, for an error's message."""
+        """The request in words, for the text of an error."""
         return f"pull from {self.channel!r}/{self.queue_id}"
 
     def to_frame(self, message_id: str, source: str) -> Frame:
-        """The frame to send; a cache queue's answer is asked for as the original asks."""
+        """The frame to send; it requests a cache queue's answer as the original does."""
         return Frame.build(
             TYPE_PULL_REQUEST,
             self.channel,
@@ -280,7 +282,7 @@ def push_frame(
     high_priority: bool,
     confirm: bool,
 ) -> Frame:
-    """A message for a queue (F74); ``confirm`` asks for the acknowledgement.
+    """A message for a queue (F74); ``confirm`` requests the acknowledgement.
 
     :raises LocalProtocolError: when a part does not fit the wire.
     """
@@ -304,7 +306,7 @@ def acknowledge_frame(
 
     The original sends the first-acquirer flag back as it came.
 
-    :param more: headers of a negative answer, behind the reason.
+    :param more: further headers of a negative answer.
     :raises LocalProtocolError: when the reason cannot be written.
     """
     return Frame.build(
@@ -319,9 +321,9 @@ def acknowledge_frame(
 
 
 def release_headers(delay_s: float, to: str, counted: bool) -> Pairs:
-    """What makes a negative answer one that gives the message back.
+    """Make the headers that turn a negative acknowledgement into the return of the message.
 
-    :raises LocalProtocolError: when an argument cannot be what it should be.
+    :raises LocalProtocolError: if an argument is out of range.
     """
     pairs = [(HEADER_PUT_BACK, _place(to))]
     if not 0 <= delay_s <= _MOST_SECONDS:
@@ -354,7 +356,7 @@ def create_channel(name: str, options: models.ChannelOptions | None) -> Request:
 
 
 def _creation(options: models.QueueOptions | None) -> type[Request]:
-    """What kind of request creates something with these options."""
+    """Return the class of the request that creates something with these options."""
     owned = isinstance(options, models.ChannelOptions) and options.lifetime == LIFETIME_OWNER
     return OwnedRequest if owned else Request
 
@@ -384,7 +386,7 @@ def join(
 
 
 def filter_headers(filter: str | None, language: str | None) -> Pairs:
-    """The headers that say which messages are wanted; none if all are.
+    """The headers of a filter; none if all messages are wanted.
 
     :raises LocalProtocolError: for a language without a filter.
     """
@@ -398,7 +400,7 @@ def filter_headers(filter: str | None, language: str | None) -> Pairs:
 
 
 def with_terms(joining: Request, terms: Pairs, before: Pairs | None = None) -> Request:
-    """The same join with other terms; *before* are those that it has, if not its own."""
+    """Return the same join with these terms added; *before* replaces the terms that it has."""
     if not terms and before is None:
         return joining
     said = dict(joining.headers if before is None else before)
@@ -409,7 +411,7 @@ def with_terms(joining: Request, terms: Pairs, before: Pairs | None = None) -> R
 def set_terms(channel: str, terms: Pairs) -> Request:
     """Change the terms of a channel that was joined.
 
-    :raises LocalProtocolError: when nothing is to be changed.
+    :raises LocalProtocolError: if no term is given.
     """
     if not terms:
         raise LocalProtocolError("give at least one term to change")
@@ -417,15 +419,15 @@ def set_terms(channel: str, terms: Pairs) -> Request:
 
 
 def grant(channel: str, credit: int) -> Request:
-    """Let so many messages more be sent, or any number (-1)."""
+    """Set how many further messages may be delivered; -1 for any number."""
     pairs = terms_headers(None, credit, None, None, None)
     return Request(OP_GRANT_CREDIT, "grant credit", check_channel(channel), pairs)
 
 
 def extend(channel: str, queue_id: int, message_id: str, seconds: float) -> Request:
-    """Take more time to answer for a message.
+    """Set the time left to answer a message, in seconds.
 
-    :raises LocalProtocolError: when the time makes no sense.
+    :raises LocalProtocolError: if the time is not positive, or too long.
     """
     if not 0 < seconds <= _MOST_SECONDS:
         raise LocalProtocolError(f"the time to answer must be more than 0 seconds, got {seconds!r}")
@@ -446,7 +448,10 @@ def terms_headers(
     exclusive: bool | None = None,
     tells_lapsed: bool = False,
 ) -> Pairs:
-    """The terms of a subscription, what is None is not said; LocalProtocolError for nonsense."""
+    """Make the headers of a join's terms; None leaves a term out.
+
+    :raises LocalProtocolError: if a term is out of range.
+    """
     pairs: list[tuple[str, str]] = []
     for name, number in ((HEADER_WINDOW, window), (HEADER_CREDIT, credit)):
         if number is not None:
@@ -490,9 +495,12 @@ def create_queue(
     wait_for_acknowledge: bool | None,
     headers: Headers,
 ) -> Request:
-    """Create a queue (F54); headers apply on every server, the options' body not on the original.
+    """Create a queue (F54).
 
-    :raises LocalProtocolError: when an argument cannot be what it should be.
+    The original applies the headers always, but the options' body only if it also creates the
+    channel.
+
+    :raises LocalProtocolError: if an argument is invalid.
     """
     pairs = [
         (HeaderName.CHANNEL_NAME.value, check_channel(channel)),

@@ -30,9 +30,9 @@ from tmqp_client._core.requests import OwnedRequest, Request
 
 __all__ = ["Standing"]
 
-#: What may change the terms of a channel that was joined.
+#: The operations that may change the terms of a joined channel.
 _OF_TERMS: Final = frozenset({OP_JOIN, OP_SET_TERMS, OP_GRANT_CREDIT})
-#: What a further join sets to nothing, if it does not say it.
+#: The terms that another join removes if it does not set them.
 _SET_ANEW: Final = (HEADER_CREDIT, HEADER_FILTER, HEADER_FILTER_LANGUAGE)
 
 
@@ -42,9 +42,9 @@ class Standing:
     __slots__ = ("_joins", "_owned", "_subscriptions")
 
     def __init__(self) -> None:
-        #: What has created each channel of our own, by the channel and the queue.
+        #: The requests that created the channels of our own, by channel and queue.
         self._owned: dict[str, dict[int, Request]] = {}
-        #: The request by which each was joined, with the terms as they are now.
+        #: The join of each channel, with its current terms.
         self._joins: dict[str, Request] = {}
         self._subscriptions: dict[tuple[str, tuple[tuple[str, str], ...]], SubscriptionRequest] = {}
 
@@ -54,11 +54,12 @@ class Standing:
         return tuple([request.target for request in self._joins.values()])
 
     def join_of(self, channel: str) -> Request:
-        """What to ask so that a channel is joined as it is already, if it is."""
+        """Return the join that keeps the terms of a joined channel; a plain one if it is not
+        joined."""
         return self._joins.get(channel.lower()) or requests.join(channel)
 
     def note(self, request: Request, code: int) -> bool:
-        """Take note of an answer; say whether a channel is left by it."""
+        """Note the answer to a request; return whether the client has left a channel."""
         if isinstance(request, SubscriptionRequest):
             if request.wanted and code == RESULT_OK:
                 self._subscriptions.setdefault((request.target, request.headers), request)
@@ -74,7 +75,7 @@ class Standing:
         return False
 
     def _note_terms(self, request: Request) -> None:
-        """Take note of a join, or of changed terms of one: what is not said stays as it was."""
+        """Note a join, or its changed terms; terms that are not given stay as they are."""
         key = request.target.lower()
         joined = self._joins.get(key)
         if joined is not None:
@@ -87,7 +88,7 @@ class Standing:
             self._joins[key] = request
 
     def _note_owned(self, request: Request, code: int) -> None:
-        """What was created or removed of the channels that end with the connection."""
+        """Note what was created in, or removed from, the channels that end with the connection."""
         key = request.target.lower()
         if request.operation == OP_REMOVE_CHANNEL:
             self._owned.pop(key, None)
@@ -99,7 +100,7 @@ class Standing:
             self._owned[key].setdefault(request.queue_id, request)
 
     def refuse(self, request: Request) -> None:
-        """What was asked for again is not granted any more."""
+        """Note that the server refused to restore something."""
         if isinstance(request, SubscriptionRequest):
             self._subscriptions.pop((request.target, request.headers), None)
         elif request.operation != OP_JOIN:
@@ -108,6 +109,6 @@ class Standing:
             self._joins.pop(request.target.lower(), None)
 
     def requests(self) -> list[Request]:
-        """What to ask of a new connection."""
+        """Return the requests that restore everything on a new connection."""
         created = [each for queues in self._owned.values() for each in queues.values()]
         return [*created, *self._joins.values(), *self._subscriptions.values()]

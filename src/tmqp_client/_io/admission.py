@@ -18,13 +18,13 @@ from tmqp_client.errors import OperationTimeout, WouldBlock
 
 __all__ = ["Admission", "AdmissionOwner", "Dropped", "WhenFull"]
 
-#: What happens to a send that would have to wait: it waits, it is dropped and counted (if nobody
-#: waits for its answer; else it raises), or it raises :class:`WouldBlock`.
+#: What happens to a message that would have to wait: it waits, it is dropped and counted (or, if
+#: its answer is awaited, the call raises), or the call raises :class:`WouldBlock`.
 WhenFull: TypeAlias = Literal["block", "drop", "raise"]
 
 
 class Dropped(Exception):  # noqa: N818 - no error: it is what the program chose
-    """The message was dropped; never leaves the client."""
+    """The message was dropped; this exception never leaves the client."""
 
 
 class AdmissionOwner(Protocol):
@@ -32,17 +32,17 @@ class AdmissionOwner(Protocol):
 
     @property
     def backlog_bytes(self) -> int:
-        """Bytes queued that the transport has not taken."""
+        """The queued bytes that the transport has not taken."""
 
     def check(self) -> None:
-        """Raise what forbids to send at all."""
+        """Raise the error that ended the client, if it has ended."""
 
     def flush(self) -> None:
         """Send what can be sent without waiting."""
 
     @property
     def new_signal(self) -> NewSignal:
-        """What one task waits for."""
+        """A function that makes signals."""
 
 
 class Admission:
@@ -57,28 +57,28 @@ class Admission:
         self._called = 0
 
     def passes(self, confirm: bool) -> bool:
-        """Whether one more may be sent without waiting; else :meth:`admit` decides."""
+        """Whether one more message may be sent without waiting; otherwise call :meth:`admit`."""
         if confirm and (self._called > 0 or len(self._places) > 0):
             return False
         return self._machine.admits(confirm)
 
     def _clogged(self) -> bool:
-        """Too much waits to be sent."""
+        """Whether too many bytes wait to be sent."""
         machine = self._machine
         return self._owner.backlog_bytes >= machine.limits.outbound_bytes or machine.buffer_full
 
     async def admit(
         self, *, confirm: bool, nowait: bool = False, timeout_s: float | None = None
     ) -> None:
-        """Wait until one more message may be sent and, for ``confirm``, its answer awaited.
+        """Wait until one more message may be sent and, with ``confirm``, its answer awaited.
 
         :param nowait: raise instead of waiting, whatever ``when_full`` says.
         :param timeout_s: how long to wait while there is no connection.
-        :raises WouldBlock: instead of waiting, where ``nowait`` or ``when_full`` says so.
-        :raises Dropped: where ``when_full`` says so of what needs no answer.
-        :raises OperationTimeout: when there is no connection for so long.
-        :raises ConnectionLost: when the connection ends for good.
-        :raises ClientClosed: when this side closes it.
+        :raises WouldBlock: instead of waiting, if ``nowait`` or ``when_full`` requires it.
+        :raises Dropped: instead of waiting, if ``when_full`` is ``drop`` and no answer is needed.
+        :raises OperationTimeout: if there is no connection in that time.
+        :raises ConnectionLost: if the connection ends for good.
+        :raises ClientClosed: if this side closes it.
         """
         machine = self._machine
         most = machine.limits.max_outstanding
@@ -95,7 +95,7 @@ class Admission:
                 full = False
             elif called:
                 full = machine.full
-            else:  # nobody overtakes those who wait, nor those who were called and did not come yet
+            else:  # do not overtake senders that wait, or were woken and have not run yet
                 full = len(line) > 0 or machine.full
                 if self._called > 0 and not full:
                     full = machine.outstanding + self._called >= most
@@ -113,7 +113,7 @@ class Admission:
             except BaseException:
                 if event.is_set():
                     self._called -= confirm
-                    self.call()  # what was offered goes to the next one
+                    self.call()  # the next one gets the room
                 else:
                     line.remove(event)
                 raise
@@ -137,7 +137,7 @@ class Admission:
             raise OperationTimeout("send", "", timeout_s, "; there was no connection")
 
     def call(self) -> None:
-        """Call as many senders as there is room for, in the order they came."""
+        """Wake as many senders as there is room for, in the order of their arrival."""
         if (not self._places and not self._room) or self._clogged():
             return
         machine = self._machine
@@ -152,14 +152,15 @@ class Admission:
             free -= 1
 
     def call_all(self) -> None:
-        """Let everyone who waits see for himself what has changed."""
+        """Wake all waiting senders, because something has changed."""
         self._called += len(self._places)
         for waiting in (self._places, self._room):
             while waiting:
                 waiting.popleft().set()
 
     async def turn(self) -> None:
-        """Wait until there is room for what awaits no answer, or something else has changed."""
+        """Wait until there is room for messages that need no answer, or something else has
+        changed."""
         event = self._owner.new_signal()
         self._room.append(event)
         try:

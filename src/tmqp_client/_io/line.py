@@ -42,7 +42,7 @@ def _no_signal() -> Signal:
 class Line:
     """All connections of a client, one after the other.
 
-    :param machine: not started.
+    :param machine: a machine that is not started.
     :param when_full: what happens to a send that would have to wait.
     """
 
@@ -52,17 +52,17 @@ class Line:
         self._timer_wake = anyio.Event()
         #: When the task that keeps the deadlines wakes up.
         self.timer_due = _NEVER
-        #: Who may send.
+        #: Decides which callers may send.
         self.admission = Admission(self, machine, when_full)
         self._new_signal: NewSignal = _no_signal
         self._online = anyio.Event()
         self._drained = anyio.Event()
-        #: Is told what could not be restored on a new connection.
+        #: Called with what could not be restored on a new connection.
         self.on_refused: Callable[[NotRestored], None] | None = None
 
     @property
     def new_signal(self) -> NewSignal:
-        """What one task waits for."""
+        """A function that makes signals."""
         return self._new_signal
 
     @property
@@ -72,14 +72,14 @@ class Line:
 
     @property
     def link(self) -> ClientLink | None:
-        """The connection there is, or was last."""
+        """The current connection, or the last one."""
         return self._link
 
     def check(self) -> None:
-        """Raise what ended the client's connections, if anything has.
+        """Raise the error that ended the client's connections for good, if they have ended.
 
-        :raises ConnectionLost: when the connection has ended for good.
-        :raises ClientClosed: when this side has closed it.
+        :raises ConnectionLost: if the connection has ended for good.
+        :raises ClientClosed: if this side has closed it.
         """
         if self._machine.over is not None:
             raise self._machine.over.error()
@@ -89,9 +89,9 @@ class Line:
     # -- its life -------------------------------------------------------------------------------
 
     async def open(self, tasks: anyio.abc.TaskGroup, transport: Transport) -> Lost | None:
-        """Greet the server and wait until it accepts; return why not if it does not.
+        """Greet the server and wait until it accepts this client; return the reason if it does not.
 
-        :param tasks: where the connection is served; that ends by itself.
+        :param tasks: the task group that serves the connection until it ends.
         :param transport: freshly connected.
         """
         self._new_signal = signals()
@@ -110,20 +110,22 @@ class Line:
         return self._machine.lost
 
     def hang_up(self) -> None:
-        """Close without waiting: everyone waiting is told, Terminate goes as far as it can."""
+        """Close without waiting: all waiting calls end, and Terminate is sent if the transport
+        takes it."""
         self._machine.closing = True
         self.settle(self._machine.close())
         self.flush()
 
     def give_up(self, lost: Lost) -> None:
-        """There will be no other connection."""
+        """Settle everything, because there will be no other connection."""
         self.settle(self._machine.give_up(lost))
 
     async def aclose(self, linger_s: float | None) -> None:
-        """Send what is queued, on another connection if need be, for at most ``linger_s`` seconds
-        (for ever if None); then Terminate, and let the server close (``close_timeout_s``).
+        """Send everything queued, on another connection if necessary, within ``linger_s`` seconds
+        (no limit if None); then send Terminate, and wait until the server closes
+        (``close_timeout_s``).
 
-        When cancelled, what the transport takes at once is all that is sent.
+        If cancelled, only the bytes that the transport takes at once are sent.
         """
         try:
             if linger_s is None or linger_s > 0:
@@ -152,7 +154,7 @@ class Line:
     # -- what the machine says ------------------------------------------------------------------
 
     def settle(self, outcomes: list[Outcome]) -> None:
-        """Tell everyone an outcome concerns."""
+        """Report outcomes to the code that waits for them."""
         for outcome in outcomes:
             if isinstance(outcome, Pending):
                 if outcome.waiter is not None:
@@ -180,7 +182,7 @@ class Line:
         self.admission.call()
 
     def _end(self, lost: Lost) -> None:
-        """A connection is over, or all hope for one."""
+        """Handle the end of a connection, or of the client."""
         if self._online.is_set():
             self._online = anyio.Event()
         self._call_all()
@@ -188,7 +190,7 @@ class Line:
             self._link.end(local=lost.reason == "local")
 
     def _call_all(self) -> None:
-        """Let everyone who waits see for himself what has changed."""
+        """Wake everyone who waits, because something has changed."""
         self.admission.call_all()
         self._drained.set()
         if self._machine.over is not None:
@@ -202,7 +204,7 @@ class Line:
             self._link.flush()
 
     def flushed(self) -> None:
-        """Bytes have gone out: there may be room."""
+        """Admit more senders, because bytes were sent."""
         if self.backlog_bytes <= self._machine.limits.outbound_bytes // 2:
             self.admission.call()
             self.read_on()
@@ -210,33 +212,33 @@ class Line:
             self._drained.set()
 
     def write_soon(self) -> None:
-        """Something was queued that nobody is in a hurry for."""
+        """Send the queued bytes together with those that follow soon."""
         if self._link is not None:
             self._link.write_soon()
 
     def write_first(self) -> None:
-        """Something was queued that somebody waits for."""
+        """Send the queued bytes at once if they are the first of this turn of the loop."""
         if self._link is not None:
             self._link.write_first()
 
     def read_on(self) -> None:
-        """Something has changed that may have kept the reader from reading."""
+        """Let a paused reader check whether it may continue."""
         if self._link is not None:
             self._link.read_on()
 
     @property
     def backlog_bytes(self) -> int:
-        """Bytes queued that the transport has not taken."""
+        """The queued bytes that the transport has not taken."""
         machine = self._machine
         return machine.queued_bytes + machine.unsent_bytes
 
     # -- time -----------------------------------------------------------------------------------
 
     async def online(self, timeout_s: float) -> None:
-        """Wait for a connection, for what cannot be sent before there is one.
+        """Wait for a connection, before sending something that needs one.
 
-        :raises OperationTimeout: when there is none for so long.
-        :raises ClientError: when there will be none.
+        :raises OperationTimeout: if there is none in that time.
+        :raises ClientError: if there will be none.
         """
         while not self._machine.accepted:
             self.check()
@@ -246,7 +248,7 @@ class Line:
                 raise OperationTimeout("send", "", timeout_s, "; there was no connection")
 
     async def watch_time(self) -> None:
-        """Keep the machine's deadlines; runs as long as the client."""
+        """Call the machine at its deadlines, as long as the client lives."""
         machine = self._machine
         while True:
             due = machine.next_deadline()
@@ -259,7 +261,7 @@ class Line:
             self.flush()
 
     def check_timer(self) -> None:
-        """The machine's next deadline may be earlier now."""
+        """Wake the timer if the machine's next deadline is earlier now."""
         due = self._machine.next_deadline()
         if due is not None and due < self.timer_due:
             self.timer_due = due

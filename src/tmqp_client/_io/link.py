@@ -32,17 +32,17 @@ class LinkOwner(Protocol):
     """What a link needs of its session."""
 
     def settle(self, outcomes: list[Outcome]) -> None:
-        """Tell everyone an outcome concerns."""
+        """Report outcomes to the code that waits for them."""
 
     def check_timer(self) -> None:
-        """The machine's next deadline may be earlier now."""
+        """Handle that the machine's next deadline may be earlier now."""
 
     def flushed(self) -> None:
-        """Bytes have gone out."""
+        """Handle that bytes were sent."""
 
     @property
     def new_signal(self) -> NewSignal:
-        """What one task waits for."""
+        """A function that makes signals."""
 
 
 class ClientLink:
@@ -50,8 +50,8 @@ class ClientLink:
 
     :param transport: freshly connected; closed when :meth:`run` ends.
 
-    Attributes to read: ``greeted`` and ``ended``, set when the server has accepted or the
-    connection is over, and when nothing of it runs any more.
+    Attributes to read: ``greeted``, set when the server has accepted the client or the connection
+    is over; ``ended``, set when its tasks have ended.
     """
 
     def __init__(self, owner: LinkOwner, machine: ClientMachine, transport: Transport) -> None:
@@ -91,16 +91,16 @@ class ClientLink:
                 await self.transport.aclose()
 
     def cancel(self) -> None:
-        """End it at once."""
+        """End the connection at once."""
         if self._scope is not None:
             self._scope.cancel()
 
     def end(self, *, local: bool) -> None:
-        """The machine says that the connection is over; ``local`` if this side closed it."""
+        """Handle that the machine has ended the connection; ``local`` if this side closed it."""
         self._over = True
         self.greeted.set()
         self.read_on()
-        self.flush()  # Terminate, and why
+        self.flush()  # Terminate and the reason
         if not local:
             self._ending = True
             self.cancel()
@@ -108,7 +108,7 @@ class ClientLink:
     # -- reading --------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        """Read until the connection is over: called back where that is possible, else waiting."""
+        """Read until the connection is over, with callbacks of the loop if it has them."""
         transport = self.transport
         try:
             while not self._read_over:
@@ -126,7 +126,7 @@ class ClientLink:
             transport.unwatch()
 
     def _readable(self) -> None:
-        """The loop says that there is something to read."""
+        """Read, because the loop reports that the socket is readable."""
         try:
             data = self.transport.receive_now()
             if data is not None:
@@ -153,7 +153,7 @@ class ClientLink:
             await anyio.lowlevel.checkpoint()
 
     def _take(self, data: bytes) -> None:
-        """Work off a chunk; empty for the end of the stream."""
+        """Process a chunk; empty for the end of the stream."""
         machine = self._machine
         if not data:
             self._read_over = True
@@ -167,7 +167,7 @@ class ClientLink:
         self._owner.settle(self._machine.fail(self._write_broken or _words(error)))
 
     def _must_pause(self) -> bool:
-        # When writing has failed the end is near, and only reading finds it.
+        # If writing has failed, the connection ends soon, and only reading notices that.
         return not self._write_broken and self._machine.must_pause(self._machine.unsent_bytes)
 
     async def _pause(self) -> None:
@@ -182,14 +182,14 @@ class ClientLink:
         self._owner.check_timer()
 
     def read_on(self) -> None:
-        """Something has changed that may have kept the reader from reading."""
+        """Let a paused reader check whether it may continue."""
         if self._reader_wake is not None:
             self._reader_wake.set()
 
     # -- writing --------------------------------------------------------------------------------
 
     def write_soon(self) -> None:
-        """There is something to send; nobody is in a hurry."""
+        """Send the queued bytes together with those that follow soon."""
         if self._loop is None:
             self._writer_wake.set()
         elif not self._flushing_soon:
@@ -197,12 +197,12 @@ class ClientLink:
             self._loop.call_soon(self._flush_now)
 
     def write_first(self) -> None:
-        """There is something that somebody waits for: the first of a turn goes out at once."""
+        """Send the queued bytes at once if they are the first of this turn of the loop."""
         if self._loop is None or self._flushing_soon:
             self.write_soon()
             return
         self.flush()
-        self.write_soon()  # until then others gather
+        self.write_soon()  # further messages of this turn are sent together
 
     def _flush_now(self) -> None:
         self._flushing_soon = False
@@ -225,9 +225,10 @@ class ClientLink:
             self._writing = False
 
     async def _send_last(self) -> None:
-        """Send what a transport that cannot send at once has taken: a Terminate, and why.
+        """Send the last bytes, such as Terminate and the reason, if the transport could not send
+        them at once.
 
-        A write that was cancelled half-way is not begun again.
+        A write that was cancelled half-way is not repeated.
         """
         if self._ending and not self._writing and not self._write_broken:
             with anyio.move_on_after(_LAST_WRITE_S), contextlib.suppress(OSError):
@@ -236,7 +237,7 @@ class ClientLink:
                     self.flush()
 
     def flush(self) -> bool:
-        """Send what the transport takes without waiting; say whether that was everything."""
+        """Send what the transport takes without waiting; return whether that was everything."""
         whole = True
         machine = self._machine
         while not self._write_broken:
@@ -256,7 +257,7 @@ class ClientLink:
             self._unsent = self._unsent[count:]
         machine.unsent_bytes = len(self._unsent)
         if self._write_broken:
-            machine.data_to_send(pump=False)  # for nobody
+            machine.data_to_send(pump=False)  # discard it
         if not whole or self.transport.sending:
             self._writer_wake.set()
         self._owner.flushed()
@@ -270,6 +271,6 @@ class ClientLink:
 
 
 def _words(error: OSError) -> str:
-    """What an error of the system says, without its number."""
+    """The text of a system error, without its number."""
     text = error.strerror or str(error) or "the connection broke"
     return text[:1].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""Frequent functions of the event loop: waking one task, watching one socket, the time, callbacks.
+"""Frequently used functions of the event loop: waking a task, the current loop, the time.
 
 anyio's objects determine at each use which loop they run in; here that is determined once for each
 owner.  On asyncio a signal is a bare future and a socket stays registered for as long as it is read
@@ -26,19 +26,19 @@ now: Final = monotonic
 
 
 class Signal(Protocol):
-    """Set once; one task waits for it.  It may be the waiter of something asked."""
+    """An event that is set once and awaited by one task; it may be the waiter of a request."""
 
     def set(self) -> None:
-        """Wake who waits, or will wait."""
+        """Wake the task that waits, now or later."""
 
     def settled(self, pending: Pending) -> None:
-        """The same."""
+        """Do the same, as the waiter of a request."""
 
     def is_set(self) -> bool:
         """Whether it was set, even if its waiter was cancelled first."""
 
     async def wait(self) -> None:
-        """Wait until it is set; one that is set already lets nobody else run."""
+        """Wait until it is set; returns without running other tasks if it is already set."""
 
 
 NewSignal: TypeAlias = Callable[[], Signal]
@@ -93,7 +93,7 @@ class _AnySignal:
 
 
 def this_asyncio_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop this runs in, if it is one of asyncio's."""
+    """Return the loop that runs this code if it is asyncio's, otherwise None."""
     import asyncio  # noqa: PLC0415 - 55 modules that only a client needs that connects
 
     token = current_token().native_token
@@ -101,7 +101,7 @@ def this_asyncio_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def signals() -> NewSignal:
-    """What makes signals for the loop this runs in."""
+    """Return a function that makes signals for the loop that runs this code."""
     loop = this_asyncio_loop()
     if loop is None:
         return _AnySignal

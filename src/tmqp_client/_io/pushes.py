@@ -11,7 +11,7 @@ from tmqp_client._report import BatchFailure, BatchReport
 
 __all__ = ["Pushes"]
 
-#: Failures a report holds one by one; of more it holds the number.
+#: The failures that a report lists; further ones are only counted.
 _MAX_FAILURES: Final = 1_000
 
 
@@ -44,7 +44,7 @@ class Pushes:
         self._wake: anyio.Event | None = None
 
     def add(self, pending: Pending) -> None:
-        """One more was sent."""
+        """Note a push that was sent."""
         self._sent += 1
         if not pending.done:
             self._under_way[pending] = self._sent - 1
@@ -52,7 +52,7 @@ class Pushes:
             self._note(self._sent - 1, pending)
 
     def settled(self, pending: Pending) -> None:
-        """One is confirmed, or is not."""
+        """Note that a push was confirmed or has failed."""
         index = self._under_way.pop(pending, -1)
         if pending.attempts > 1:
             self._resent += 1
@@ -64,7 +64,7 @@ class Pushes:
             self._wake = None
 
     def posted(self, message_id: str) -> None:
-        """One was sent that nobody waits for; without an id it was dropped instead."""
+        """Note a push that awaits no answer; an empty id means that it was dropped."""
         if message_id:
             self._sent += 1
         else:
@@ -82,11 +82,11 @@ class Pushes:
         return len(self._under_way) >= self._limit
 
     async def room(self) -> None:
-        """Wait until one more may be in progress."""
+        """Wait until one more push may be in flight."""
         await self._until(self._limit - 1)
 
     async def all_settled(self) -> None:
-        """Wait until none is in progress."""
+        """Wait until no push is in flight."""
         await self._until(0)
 
     async def _until(self, most: int) -> None:
@@ -96,11 +96,11 @@ class Pushes:
             await self._wake.wait()
 
     def under_way(self) -> list[Pending]:
-        """Those that wait for their acknowledgement."""
+        """The pushes that wait for their acknowledgements."""
         return list(self._under_way)
 
     def report(self, *, confirm: bool) -> BatchReport:
-        """What happened to it so far."""
+        """Report what has happened so far."""
         confirmed = self._sent - self._failed - len(self._under_way) if confirm else 0
         failures = tuple(sorted(self._failures, key=lambda failure: failure.index))
         return BatchReport(

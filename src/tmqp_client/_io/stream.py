@@ -23,7 +23,7 @@ _TURN_ITEMS: Final = 64
 
 
 class InboxReader(Generic[_T]):
-    """The taking end of an inbox; becomes its listener."""
+    """The reading end of an inbox, and its listener."""
 
     __slots__ = ("_inbox", "_new_signal", "_over", "_turn", "_waiting")
 
@@ -37,29 +37,29 @@ class InboxReader(Generic[_T]):
 
     @property
     def congested(self) -> bool:
-        """So much waits that the next item taken may let reading continue."""
+        """Whether the inbox is congested, so that taking the next item may let reading continue."""
         return self._inbox.congested
 
     @property
     def error(self) -> TmqpError | None:
-        """Why nothing more comes, if it is something else than the end of the connection."""
+        """Why nothing more arrives, if the reason is not the end of the connection."""
         return self._inbox.error
 
     def arrived(self) -> None:
-        """Wake one waiting task for each item there is."""
+        """Wake one waiting task for each item in the inbox."""
         count = len(self._inbox)
         while self._waiting and count > 0:
             self._waiting.popleft().set()
             count -= 1
 
     def ended(self) -> None:
-        """Nothing more will come: whoever waits, or comes to wait, gets None."""
+        """Let all tasks that wait, now or later, return None, because nothing more will arrive."""
         self._over = True
         while self._waiting:
             self._waiting.popleft().set()
 
     def take_now(self) -> _T | None:
-        """The next item; None when there is none now, or others are to run first."""
+        """Return the next item; None if there is none now, or other tasks should run first."""
         inbox = self._inbox
         if self._turn >= _TURN_ITEMS - 1 or not inbox.items:
             return None
@@ -67,7 +67,7 @@ class InboxReader(Generic[_T]):
         return inbox.take()
 
     async def take(self) -> _T | None:
-        """The next item; None when there is none and none will come."""
+        """Return the next item, or wait for it; None if none will arrive."""
         while True:
             if len(self._inbox):
                 self._turn += 1

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Supervisor"]
 
-#: How often one attempt is sent on: two servers may each take the other for the leader.
+#: How many redirections one attempt follows: two servers may each name the other as the leader.
 _MOST_LEADERS: Final = 3
 
 
 class Supervisor:
     """Keeps a client connected.
 
-    Attributes to read: ``state``, ``watchers``, and ``address``, of the connection there is or was
-    last.
+    Attributes to read: ``state``, ``watchers``, and ``address``, of the current connection or the
+    last one.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Supervisor:
         self._policy = policy
         self._random = random.Random()  # noqa: S311 - it spreads waits, it keeps no secret
         self._connected_at = 0.0
-        #: How often the wait was doubled in the outages before; see ReconnectPolicy.
+        #: How often the wait was doubled in previous outages; see ReconnectPolicy.
         self._doublings = 0
         line.on_refused = self._refused
 
@@ -79,8 +79,8 @@ class Supervisor:
     async def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Connect.
 
-        :raises ConnectRefused: when the only server there is refuses.
-        :raises ConnectFailed: when no address answers as a server of this protocol.
+        :raises ConnectRefused: if the only address refuses this client.
+        :raises ConnectFailed: if no address answers as a server of this protocol.
         """
         self.state = ConnectionState.CONNECTING
         tasks.start_soon(self._line.watch_time)
@@ -103,7 +103,8 @@ class Supervisor:
         tasks.start_soon(self._run, tasks)
 
     async def _try(self, tasks: anyio.abc.TaskGroup, address: Address) -> ConnectFailed | None:
-        """Try one address, and those of leaders that it leads to; return what went wrong."""
+        """Try one address, and the leaders to which it redirects; return the last failure, or
+        None."""
         failure = await self._try_one(tasks, address)
         for _ in range(_MOST_LEADERS):
             if (
@@ -133,7 +134,7 @@ class Supervisor:
             return ConnectFailed(str(address), "the client was closed")
         self._information.path = address.path
         before = self.address
-        self.address = address  # at once: who sees that the client is connected may ask where to
+        self.address = address  # set before the client is seen as connected
         lost = await self._line.open(tasks, transport)
         if lost is None:
             return None
@@ -158,7 +159,7 @@ class Supervisor:
                 return
 
     async def _come_back(self, tasks: anyio.abc.TaskGroup, lost: Lost) -> bool:
-        """After a loss, connect again; say whether there is a connection."""
+        """Connect again after a loss; return whether that succeeded."""
         line = self._line
         policy = self._policy
         if policy is None:
@@ -188,7 +189,7 @@ class Supervisor:
         self._connected_at = anyio.current_time()
 
     def _schedule(self, policy: ReconnectPolicy) -> Schedule:
-        # The address that was good last is the first to be tried, even one that was only told.
+        # The last good address is tried first, even if a server named it.
         addresses = self._addresses
         if self.address is not None and self.address not in addresses:
             addresses = (self.address, *addresses)
@@ -199,7 +200,8 @@ class Supervisor:
     async def _go_on(
         self, tasks: anyio.abc.TaskGroup, schedule: Schedule, failure: ConnectFailed
     ) -> ConnectFailed | None:
-        """Try until a server accepts or the schedule ends; return the last failure then."""
+        """Try until a server accepts this client or the schedule ends; return the last failure, or
+        None."""
         while True:
             attempt = schedule.next(anyio.current_time())
             if attempt is None:
@@ -218,7 +220,7 @@ class Supervisor:
         self.watchers.tell(RestoreRefused(refused.asked, refused.error))
 
     def close(self) -> None:
-        """Nothing more will change."""
+        """Note that the client has ended, and tell the watchers."""
         self.state = ConnectionState.CLOSED
         self.watchers.end()
 

@@ -26,41 +26,42 @@ if TYPE_CHECKING:
 
 __all__ = ["READ_BYTES", "SocketTransport", "StreamTransport", "Transport", "open_transport"]
 
-#: What one read asks for; larger reads cost more for each byte.
+#: The size of one read; larger reads cost more for each byte.
 READ_BYTES: Final = 65_536
 _BACKLOG_PAUSE_S: Final = 0.01
 
 
 class Transport(Protocol):
-    """What a session needs of its connection.  Errors of the connection are ``OSError``."""
+    """The interface of a connection's transport.  Its errors are ``OSError``."""
 
     @property
     def sending(self) -> bool:
-        """It holds bytes it took and still has to send: :meth:`wait_sendable` sends them."""
+        """Whether it holds bytes that it has taken and not sent; :meth:`wait_sendable` sends
+        them."""
 
     def try_send(self, data: memoryview) -> int:
-        """Take what can be taken without waiting; return how many bytes that was."""
+        """Take as many bytes as possible without waiting; return their number."""
 
     async def wait_sendable(self) -> None:
         """Wait until :meth:`try_send` may take more."""
 
     async def receive(self) -> bytes:
-        """The next bytes, at most 64 KiB; empty at the end of the stream."""
+        """Return the next bytes, at most 64 KiB; empty at the end of the stream."""
 
     def watch(self, readable: Callable[[], None]) -> bool:
         """Call ``readable`` again and again while :meth:`receive_now` may find something.
 
-        False where that cannot be done: then :meth:`receive` has to be waited for.
+        Returns False if that is not possible: then use :meth:`receive`.
         """
 
     def unwatch(self) -> None:
-        """Call it no more."""
+        """Stop calling ``readable``."""
 
     def receive_now(self) -> bytes | None:
-        """As :meth:`receive`, but None instead of waiting."""
+        """Do as :meth:`receive`, but return None instead of waiting."""
 
     async def aclose(self) -> None:
-        """Close at once; what the kernel has taken still goes out."""
+        """Close at once; bytes that the kernel has taken are still sent."""
 
 
 class SocketTransport:
@@ -90,7 +91,7 @@ class SocketTransport:
     async def receive(self) -> bytes:
         while True:
             if self._waiting_pays:
-                # The last read emptied the socket: another would only say so.
+                # The last read emptied the socket, so another one would find nothing.
                 await self._wait(anyio.wait_readable)
             try:
                 data = self._socket.recv(READ_BYTES)
@@ -107,7 +108,7 @@ class SocketTransport:
         try:
             loop.add_reader(self._socket, readable)
         except (NotImplementedError, ValueError):
-            return False  # the proactor's loop; or closed, which receiving will tell
+            return False  # the proactor's loop, or a closed socket, which receive() reports
         self._watching = loop
         return True
 
@@ -126,7 +127,7 @@ class SocketTransport:
         try:
             await ready(self._socket)
         except (anyio.ClosedResourceError, ValueError):
-            # ValueError: the socket was closed here before anybody waited for it.
+            # ValueError: this side closed the socket before the wait began.
             raise ConnectionAbortedError("closed on this side") from None
 
     async def aclose(self) -> None:
@@ -137,7 +138,7 @@ class SocketTransport:
 
 
 class StreamTransport:
-    """Any anyio byte stream; holds at most one piece of what is to be sent."""
+    """Any anyio byte stream; it holds at most one piece of unsent bytes."""
 
     __slots__ = ("_piece", "_stream")
 
@@ -186,11 +187,11 @@ class StreamTransport:
 async def open_transport(
     address: Address, timeout_s: float, ssl_context: ssl.SSLContext | None = None
 ) -> Transport:
-    """Connect to an address; a host of several addresses is tried one address after the other.
+    """Connect to an address; if a host has several addresses, try one after the other.
 
-    :param ssl_context: for ``tmqs://``; the system's authorities and the host's name are checked
-        if it is None.
-    :raises ConnectFailed: when that cannot be done in ``timeout_s`` seconds.
+    :param ssl_context: for ``tmqs://``; if None, the certificate must be for the host and from an
+        authority of this system.
+    :raises ConnectFailed: if that fails or takes longer than ``timeout_s`` seconds.
     """
     try:
         with anyio.fail_after(timeout_s):
@@ -202,7 +203,7 @@ async def open_transport(
                 return await _connect_tls(address, ssl_context)
             return SocketTransport(await _connect_tcp(address, timeout_s))
     except TimeoutError as error:
-        # The system's own timeout of a connection is one too, and comes with its words.
+        # A timeout of the system's own has a text; ours has none.
         raise ConnectFailed(str(address), str(error) or f"no answer in {timeout_s:g} s") from None
     except (OSError, UnicodeError) as error:
         raise ConnectFailed(str(address), _words(error)) from error
@@ -212,7 +213,7 @@ async def open_transport(
 
 
 async def _connect_tcp(address: Address, timeout_s: float) -> socket.socket:
-    """Try each address of the host, sharing out the time that is left."""
+    """Try each address of the host, with an equal share of the remaining time."""
     found = await anyio.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     deadline = anyio.current_time() + timeout_s
     problems: list[str] = []
@@ -274,6 +275,6 @@ async def _connect_tls(address: Address, context: ssl.SSLContext | None) -> Tran
 
 
 def _words(error: BaseException) -> str:
-    """What an error of the system says, without its number."""
+    """The text of a system error, without its number."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return str(text)[:1].lower() + str(text)[1:]

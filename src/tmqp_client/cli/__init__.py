@@ -1,4 +1,4 @@
-"""The command ``tmqp``: what an operator types; everything it does, it does as a client.
+"""The command ``tmqp`` for operators, a client like any other.
 
 ``main`` is the console script.  Each command is in a module of its own; ``_run`` connects, and
 turns every error into one sentence and an exit code.
@@ -38,7 +38,7 @@ __all__ = ["cli", "main"]
 
 
 class _Commands(click.Group):
-    """All commands; what the library refuses before it sends anything is a usage error."""
+    """All commands; an argument that the library refuses to send is a usage error."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

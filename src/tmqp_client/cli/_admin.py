@@ -1,7 +1,7 @@
 """Asks a server's admin door over HTTP: its probes and its metrics.
 
-What TMQP itself tells is asked over TMQP; this is for the rest.  The standard library's HTTP client
-runs in a thread, which is enough for a command that asks two or three times.
+Everything that TMQP can answer is requested over TMQP; this module is for the rest.  The standard
+library's HTTP client runs in a thread, which is enough for the two or three requests of a command.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 
 class AdminError(Exception):
-    """There was no answer, or none that can be read; the text says so in a sentence."""
+    """There was no answer, or it is not valid; the text is a sentence that says so."""
 
 
 class AdminDeniedError(AdminError):
-    """The server does not tell this client."""
+    """The server refuses this request to this client."""
 
 
 def default_url(address: Address) -> str:
-    """Where the admin door of a server is that nobody has named: on the same host."""
+    """Return the default URL of a server's admin door: the same host and the default port."""
     host = "127.0.0.1" if address.socket_path else address.host
     return f"http://[{host}]:{ADMIN_PORT}" if ":" in host else f"http://{host}:{ADMIN_PORT}"
 
@@ -63,19 +63,19 @@ class Samples:
             self._samples.setdefault(name, []).append((read, float(value)))
 
     def all(self, name: str, **labels: str) -> list[tuple[Mapping[str, str], float]]:
-        """The samples of a metric that have these labels."""
+        """Return the samples of a metric that have these labels."""
         wanted = labels.items()
         return [each for each in self._samples.get(name, []) if wanted <= each[0].items()]
 
     def total(self, name: str, **labels: str) -> float | None:
-        """Their sum; None if there is none."""
+        """Return the sum of the samples with these labels; None if there are none."""
         found = self.all(name, **labels)
         return sum(value for _, value in found) if found else None
 
     def quantile(self, name: str, share: float) -> float | None:
-        """A quantile of a histogram, as the end of the bucket that it falls into.
+        """Return a quantile of a histogram, as the upper bound of its bucket.
 
-        :param share: 0.99 for what 99 of 100 do not exceed.
+        :param share: the quantile from 0 to 1: 0.99 is the value that 99 of 100 do not exceed.
         :return: None for a histogram that has counted nothing.
         """
         buckets = sorted(
@@ -97,7 +97,7 @@ class Admin:
 
     :param url: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``.
     :param token: to log in with; empty for none.
-    :raises ValueError: for a URL that is none of these.
+    :raises ValueError: for any other URL.
     """
 
     def __init__(self, url: str, token: str, timeout_s: float) -> None:
@@ -107,27 +107,27 @@ class Admin:
         self._make = _connector(url, timeout_s)
 
     async def ready(self) -> tuple[bool, str]:
-        """Whether the server is ready, and the word that it answers.
+        """Return whether the server is ready, and the text of its answer.
 
-        :raises AdminError: when there is no answer.
+        :raises AdminError: if there is no answer.
         """
         status, body = await self._get("/readyz", (200, 503))
         return status == 200, body.decode(errors="replace").strip()
 
     async def health(self) -> Mapping[str, Any]:
-        """What the probes have found.
+        """Return the results of the server's health checks.
 
-        :raises AdminError: when there is no answer.
+        :raises AdminError: if there is no answer.
         """
         return await self.ask("GET", "/server/health")
 
     async def ask(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> Mapping[str, Any]:
-        """What an operation of the API answers; nothing for an answer without a body.
+        """Return the answer of an operation of the API; empty if it has no body.
 
         :param path: below ``/api/v1``.
-        :raises AdminError: when there is no answer, or it is a refusal: its text says why.
+        :raises AdminError: if there is no answer, or the server refuses; the text says why.
         """
         data = b"" if body is None else json.dumps(body).encode()
         status, told = await self._do(method, f"/api/v1{path}", data, _ANSWERS)
@@ -142,9 +142,9 @@ class Admin:
         return answer
 
     async def metrics(self) -> Samples:
-        """All metrics.
+        """Return all metrics.
 
-        :raises AdminError: when there is no answer.
+        :raises AdminError: if there is no answer.
         """
         _, body = await self._get("/metrics")
         return Samples(body.decode(errors="replace"))
@@ -202,7 +202,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _connector(url: str, timeout_s: float) -> Any:
-    """What makes a connection to a URL."""
+    """Return a function that makes a connection to this URL."""
     if url.startswith("unix:"):
         path = url.removeprefix("unix:").removeprefix("//")
         return lambda: _UnixConnection(path, timeout_s)

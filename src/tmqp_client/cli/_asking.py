@@ -19,15 +19,15 @@ __all__ = ["Where", "asking", "needing_admin"]
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 _T = TypeVar("_T")
-#: Seconds that all of a check, or each step of an examination, may take.
+#: The most seconds for a whole check, or for each step of an examination.
 _PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A server, and as whom to ask it.
+    """The addresses of a server, and the name and token to use.
 
-    ``http`` is the URL of its admin door; ``http_given`` whether somebody has named it.
+    ``http`` is the URL of its admin door; ``http_given`` whether the user has named it.
     """
 
     address: Address
@@ -39,13 +39,13 @@ class Where:
 
     @property
     def admin(self) -> Admin:
-        """Its admin door."""
+        """The admin door of the server."""
         return Admin(self.http, self.token, self.timeout_s)
 
     async def ask(self, work: Callable[[Client], Awaitable[_T]]) -> _T:
-        """Connect, do the work, close.
+        """Connect, do the work and close; return the result of the work.
 
-        :raises TmqpError: when there is no connection, or what the work raises.
+        :raises TmqpError: if there is no connection, or if the work raises it.
         """
         return await work_with(
             work,
@@ -58,9 +58,9 @@ class Where:
 
 @contextmanager
 def needing_admin() -> Iterator[None]:
-    """End a command that cannot do without the admin door, if that does not answer.
+    """End a command that needs the admin door, if the admin door does not answer.
 
-    :raises CommandError: with what was wrong.
+    :raises CommandError: in place of any :class:`AdminError`.
     """
     try:
         yield

@@ -36,12 +36,12 @@ class Certificate:
 
 
 async def look_at(address: Address) -> Certificate:
-    """Connect to an address ``tmqs://`` and read the certificate.
+    """Connect to a ``tmqs://`` address and read the server's certificate.
 
     The authorities are those of the system, or of the file that ``SSL_CERT_FILE`` names.
 
-    :raises CertificateError: when it is not accepted.
-    :raises OSError: when there is no connection.
+    :raises CertificateError: if it is not accepted.
+    :raises OSError: if the connection fails.
     """
     try:
         stream = await anyio.connect_tcp(

@@ -1,4 +1,4 @@
-"""What the metrics of a server tell about its health, for who may see them."""
+"""Examines the health of a server by its metrics."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tmqp_client.cli._findings import BAD, GOOD, NOTE, WARNING, Report
 
 __all__ = ["examine", "examine_memory"]
 
-#: Descriptors that a server needs beside one for each connection: listeners, files, its own.
+#: Descriptors that a server needs besides one for each connection: listeners, files and others.
 _SPARE_FILES: Final = 100
-#: A write to disk, or a wait of the event loop, that takes longer once in a hundred times is slow.
+#: Writes to disk, or turns of the event loop, are slow if one in a hundred takes longer.
 _SLOW_WRITE_S: Final = 0.1
 _SLOW_LOOP_S: Final = 0.25
 #: The share of a container's memory that the server's limit for messages may have.
 _MEMORY_SHARE: Final = 0.7
-#: What a container may use, as it sees it itself.
+#: The file with the memory limit of a container, seen from inside.
 _CONTAINER: Final = Path("/sys/fs/cgroup/memory.max")
 
 
 async def examine(report: Report, where: Where, max_connections: int) -> None:
-    """Look at the metrics.
+    """Report what the metrics show.
 
-    :param max_connections: of the server; 0 if it has not told them.
+    :param max_connections: the server's limit of connections; 0 if unknown.
     """
     try:
         metrics = await where.admin.metrics()
@@ -109,11 +109,11 @@ def _queues(report: Report, metrics: Samples) -> None:
 
 
 def examine_memory(report: Report, most: int, *, local: bool, limit: Path = _CONTAINER) -> None:
-    """Compare the limit for messages with the memory of this container, if the server is in it.
+    """Compare the server's limit for messages with the memory of this container, if it runs in it.
 
     :param most: the server's limit in bytes.
     :param local: whether the server is on this machine.
-    :param limit: the file that has the container's limit.
+    :param limit: the file with the container's limit.
     """
     try:
         allowed = int(limit.read_text(encoding="ascii")) if local else 0

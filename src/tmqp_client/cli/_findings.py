@@ -1,4 +1,4 @@
-"""What an examination of a server finds: printed as it comes, and counted."""
+"""The findings of an examination of a server: each is printed immediately and counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BAD", "GOOD", "NOTE", "WARNING", "Report"]
 GOOD: Final = "ok"
 #: Worth knowing; nothing has to be done.
 NOTE: Final = "note"
-#: It works, and will not for long or not well.
+#: It works, but not well, or not for long.
 WARNING: Final = "warning"
 #: It does not work.
 BAD: Final = "problem"

@@ -14,7 +14,8 @@ __all__ = ["next_key", "single_keys"]
 
 @contextmanager
 def single_keys() -> Iterator[bool]:
-    """Have the terminal hand over each key at once, and not show it; whether there is one."""
+    """Switch the terminal to single keys without echo; yield whether standard input is a
+    terminal."""
     try:
         import termios  # noqa: PLC0415 - some systems have none
         import tty  # noqa: PLC0415
@@ -34,7 +35,7 @@ def single_keys() -> Iterator[bool]:
 
 
 async def next_key() -> str:
-    """Wait for a key; empty when there will be none any more."""
+    """Wait for a key; return an empty string at the end of the input."""
     number = sys.stdin.fileno()
     await anyio.wait_readable(number)
     return os.read(number, 1).decode("ascii", "replace")

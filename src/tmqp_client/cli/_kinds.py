@@ -11,12 +11,12 @@ __all__ = ["Number"]
 
 
 class Number(click.FloatRange):
-    """A number in a range; "not a number", which Python reads too, is refused.
+    """A number in a range; "nan", which Python reads as a number, is refused.
 
-    :param least: the least that it may be.
-    :param most: the most; None for no bound.
-    :param above: the least itself is refused.
-    :param infinite: infinity is a value, such as a time that never ends; else it is refused.
+    :param least: the least valid number.
+    :param most: the largest valid number; None for no limit.
+    :param above: the least number itself is invalid.
+    :param infinite: infinity is valid, for example as a time that never ends.
     """
 
     def __init__(

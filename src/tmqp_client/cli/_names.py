@@ -1,7 +1,7 @@
-"""Names that the shell completes, asked of the server that the command would talk to.
+"""Completes names in the shell, by asking the server that the command would use.
 
-A shell waits for the answer while somebody types, so there is one second for it, and whatever goes
-wrong completes nothing and says nothing.
+The shell waits for the answer while the user types, so the server has one second, and any error
+completes nothing, without a message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DEFAULT_ADDRESS: Final = "tmq://127.0.0.1"
 
 
 def _asked(context: click.Context, question: Callable[[Client], Iterable[str]]) -> list[str]:
-    """What the server answers; nothing if it does not."""
+    """Return the server's answer; empty if there is none."""
     given = dict(context.find_root().params)
     given.update({name: value for name, value in context.params.items() if value is not None})
     limits = ClientLimits(connect_timeout_s=_PATIENCE_S, response_timeout_s=_PATIENCE_S)
@@ -54,7 +54,7 @@ class _Channel(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The channels there are."""
+        """Return the existing channels."""
         return _items(_asked(ctx, lambda client: (x.name for x in client.channels())), incomplete)
 
 
@@ -64,7 +64,7 @@ class _Router(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The routers there are."""
+        """Return the existing routers."""
         return _items(_asked(ctx, lambda client: (x.name for x in client.routers())), incomplete)
 
 
@@ -76,7 +76,7 @@ class _QueueId(click.IntRange):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The queues of the channel that was typed before."""
+        """Return the queues of the channel that was typed before."""
         channel = ctx.params.get("channel_name") or ctx.params.get("channel")
         if not channel:
             return []

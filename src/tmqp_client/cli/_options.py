@@ -1,8 +1,8 @@
 """The options of queues and channels on the command line, made from the models that declare them.
 
-Whatever :class:`tmqp.models.QueueOptions` and :class:`tmqp.models.ChannelOptions` declare is an
-option here, under its own name: a flag as ``--durable/--no-durable``, milliseconds as a number of
-seconds, names and numbers as they are.
+Every option that :class:`tmqp.models.QueueOptions` and :class:`tmqp.models.ChannelOptions` declare
+is an option here, under its own name: a flag as ``--durable/--no-durable``, milliseconds as
+seconds, names and numbers unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _M = TypeVar("_M", bound=QueueOptions)
 
 
 class _Ids(click.ParamType):  # type: ignore[type-arg] # not generic in older releases
-    """Numbers with commas between."""
+    """Numbers separated by commas."""
 
     name = "ids"
 
@@ -76,9 +76,9 @@ def _option(
 ) -> Callable[[_C], _C]:
     """The option of one field.
 
-    :param bounds: the least and the largest integer that it may be.
-    :param words: the texts that it may be; empty for any.
-    :param metavar: what stands for such a text.
+    :param bounds: the least and the largest valid integer.
+    :param words: the valid texts; empty if any text is valid.
+    :param metavar: the placeholder of a text in the help.
     """
     plain = name.removesuffix(_MILLISECONDS)
     word = _SHORT.get(plain, plain).replace("_", "-")
@@ -127,9 +127,9 @@ def model_options(model: type[_M]) -> Callable[[_C], _C]:
 
 
 def split(model: type[_M], given: Mapping[str, Any]) -> tuple[_M | None, dict[str, Any]]:
-    """Divide what a command was given into the model's fields and the rest.
+    """Divide the given options into the model's fields and the rest.
 
-    :return: the model, None if none of its fields was given; and what is no field of it.
+    :return: the model, or None if none of its fields was given; and the other options.
     """
     rest = dict(given)
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What results look like: a table on a terminal, plain columns in a pipe, JSON where asked."""
+"""Prints results: a table on a terminal, plain columns in a pipe, JSON if requested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["plain", "readable", "show_fields", "show_rows", "table", "to_line"]
 
 
 def plain(value: object) -> Any:
-    """A value as JSON has it: a model as its fields, a number with a name as its name."""
+    """A value in JSON's types: a model as its fields, a member of an enumeration as its name."""
     if isinstance(value, enum.Enum):
         return value.value if isinstance(value, str) else value.name.lower().replace("_", "-")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -35,7 +35,7 @@ def to_line(value: object) -> str:
 
 
 def readable(name: str, value: object) -> object:
-    """A value for people: what counts milliseconds as a length of time."""
+    """A value for people: milliseconds as a length of time."""
     if name.endswith("_ms") and isinstance(value, int) and not isinstance(value, bool):
         return _length(value)
     return value
@@ -55,7 +55,7 @@ def _length(milliseconds: int) -> str:
 
 
 def _title(name: str) -> str:
-    """A column's or a field's name for people; the unit is in the value."""
+    """The name of a column or field for people, without the unit, which is in the value."""
     return name.removesuffix("_ms").replace("_", " ")
 
 
@@ -85,9 +85,9 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], title: str 
 
 
 def show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print a list: one JSON object a line, a table, or columns with tabs between.
+    """Print a list: one JSON object per line, a table, or columns separated by tabs.
 
-    In a pipe the names of the columns come first where ``TMQP_HEADERS`` is set to anything but 0.
+    In a pipe, the first line has the names of the columns if ``TMQP_HEADERS`` is set, and not to 0.
     """
     if as_json:
         for row in rows:

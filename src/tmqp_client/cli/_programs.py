@@ -1,4 +1,4 @@
-"""Programs of the user's that are run for a message or a request."""
+"""Runs the user's programs for messages and requests."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["output_of", "status_of"]
 
 
 async def output_of(command: Sequence[str], payload: bytes) -> tuple[int, bytes]:
-    """Run a command on a payload: its exit status and what it printed.
+    """Run a command on a payload; return its exit status and its output.
 
-    :raises OSError: when it cannot be started.
+    :raises OSError: if it cannot be started.
     """
     pieces: list[bytes] = []
     async with (
@@ -31,12 +31,12 @@ async def output_of(command: Sequence[str], payload: bytes) -> tuple[int, bytes]
 
 
 async def status_of(command: Sequence[str], payload: bytes, variables: Mapping[str, str]) -> int:
-    """Run a command on a payload: its exit status.  It prints where this program does.
+    """Run a command on a payload; return its exit status.  It inherits this program's output.
 
     A command that is cancelled is killed.
 
-    :param variables: what its environment has beside this program's.
-    :raises OSError: when it cannot be started.
+    :param variables: further variables of its environment.
+    :raises OSError: if it cannot be started.
     """
     environment = {**os.environ, **variables}
     async with await anyio.open_process(

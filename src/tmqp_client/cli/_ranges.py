@@ -40,7 +40,7 @@ class Range:
 def read_range(text: str) -> Range:
     """Read a range.
 
-    :raises ValueError: with a sentence, when it is not one.
+    :raises ValueError: if it is not a range; the text is a sentence.
     """
     body = text.strip()
     inverted = body.startswith("@")
@@ -66,7 +66,7 @@ class _RangeType(click.ParamType):  # type: ignore[type-arg] # not generic in ol
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Range:
-        """Read it."""
+        """Read the range."""
         if isinstance(value, Range):
             return value
         try:

@@ -1,4 +1,4 @@
-"""The way to a server, step by step: its host's name, TCP, TLS and its certificate."""
+"""Examines step by step whether a server can be reached: host name, TCP, TLS and certificate."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tmqp_client.cli._findings import BAD, GOOD, WARNING, Report
 
 __all__ = ["reach"]
 
-#: Days that are left of a certificate, below which something should be done, and must be.
+#: The remaining days of a certificate below which there is a warning, and a problem.
 _DAYS_SOON = 14.0
 _DAYS_NOW = 3.0
 
 
 async def reach(report: Report, address: Address, timeout_s: float) -> bool:
-    """Whether the server can be reached; each step is a finding."""
+    """Return whether the server can be reached; report each step as a finding."""
     if address.socket_path:
         return await _open(report, address, timeout_s)
     if not await _resolve(report, address, timeout_s):
@@ -59,7 +59,7 @@ async def _resolve(report: Report, address: Address, timeout_s: float) -> bool:
 
 
 async def _open(report: Report, address: Address, timeout_s: float) -> bool:
-    """Whether somebody listens."""
+    """Whether a server listens."""
     before_s = anyio.current_time()
     try:
         transport = await open_transport(address, timeout_s)

@@ -1,7 +1,7 @@
 """What all commands share: their options, connecting, and how they end.
 
-Nobody sees a traceback: each error this project raises on purpose becomes one sentence on standard
-error and one of the exit codes that ``tmqp --help`` lists.
+Each error that this project raises on purpose becomes one sentence on standard error, without a
+traceback, and one of the exit codes that ``tmqp --help`` lists.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ EXIT_OUTPUT_CLOSED: Final = 141
 
 
 class CommandError(Exception):
-    """A command has failed: what to say, and the exit code."""
+    """A command has failed: the message, and the exit code."""
 
     def __init__(self, sentence: str, code: int) -> None:
         super().__init__(sentence)
@@ -110,23 +110,23 @@ class GroupAddress(Address):
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """Read one address, or several with commas between.
+        """Read one address, or several separated by commas.
 
-        :raises LocalProtocolError: when one of them cannot be read.
+        :raises LocalProtocolError: if one is invalid.
         """
         addresses = parse_addresses(text)
         return addresses[0] if len(addresses) == 1 else cls(addresses)
 
 
 def places_of(address: Address) -> list[Address]:
-    """Where to connect: to the first that takes clients."""
+    """Return the addresses to try; the first that accepts the client is used."""
     return [*address.everywhere] if isinstance(address, GroupAddress) else [address]
 
 
 def to_headers(
     _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
-    """Read each ``KEY:VALUE``; white space around both means nothing."""
+    """Read each ``KEY:VALUE``; white space around both is removed."""
     headers: list[tuple[str, str]] = []
     for value in values:
         key, colon, text = value.partition(":")
@@ -150,7 +150,7 @@ def header_option(help_text: str) -> Callable[[_C], _C]:
 
 
 def _with_context(command: _C) -> _C:
-    """Fill in from the context what was not given."""
+    """Fill in options that were not given, from the context."""
 
     @functools.wraps(command)
     def filled(*arguments: Any, **options: Any) -> Any:
@@ -160,7 +160,7 @@ def _with_context(command: _C) -> _C:
             raise click.UsageError(str(error)) from None
         before = click.get_current_context().find_root().params
         for name in ("address", "name", "token"):
-            # An option behind the command counts before one that stands before it.
+            # An option after the command takes precedence over one before it.
             if options[name] is None or not _was_typed(name):
                 options[name] = before.get(name) or options[name]
         if options["address"] is None:
@@ -174,7 +174,7 @@ def _with_context(command: _C) -> _C:
 
 
 def _was_typed(name: str) -> bool:
-    """Whether an option is after the command, and does not come from the environment."""
+    """Whether an option was typed after the command, instead of coming from the environment."""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.COMMANDLINE
 
@@ -198,7 +198,7 @@ def json_option(help_text: str = "Print JSON.") -> Callable[[_C], _C]:
 
 
 def connected(command: _C) -> _C:
-    """Give a command the options that say where to connect, and as whom."""
+    """Give a command the options for the address, the client's name and its token."""
     options = (
         functools.partial(address_option, envvar="TMQP_ADDRESS", show_envvar=True),
         click.option("--name", help="Client name to connect with."),
@@ -235,10 +235,10 @@ async def work_with(
     timeout_s: float | None,
     reconnect: ReconnectPolicy | None = None,
 ) -> _T:
-    """Connect, do the work, close; what the work returns.
+    """Connect, do the work and close; return the result of the work.
 
-    :param timeout_s: for the connection, and for each answer; None for the client's own.
-    :raises TmqpError: when there is no connection, or what the work raises.
+    :param timeout_s: for the connection, and for each answer; None for the client's defaults.
+    :raises TmqpError: if there is no connection, or if the work raises it.
     """
     limits = ClientLimits()
     if timeout_s is not None:
@@ -284,7 +284,7 @@ def run_alone(work: Callable[[], Awaitable[None]]) -> None:
         # A thread may still be reading standard input; an ordinary exit would wait for it.
         os._exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has gone; what Python still holds of it must not complain either.
+        # The reader of our output has gone; Python must not report its unflushed rest either.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_OUTPUT_CLOSED)
@@ -295,12 +295,12 @@ def run_alone(work: Callable[[], Awaitable[None]]) -> None:
 
 
 def report(sentence: str, *, as_json: bool, **fields: object) -> None:
-    """Say what was done: the sentence, or the fields as one JSON object."""
+    """Print what was done: the sentence, or the fields as one JSON object."""
     click.echo(json.dumps(fields) if as_json else printable(sentence))
 
 
 def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What ended a command whose work was several tasks."""
+    """Return the error that ended a command with several tasks."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -308,7 +308,7 @@ def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def exit_code(error: TmqpError) -> int:
-    """The exit code an error ends the command with."""
+    """Return the exit code for an error."""
     if isinstance(error, LocalProtocolError):
         return EXIT_USAGE
     if isinstance(error, ConnectFailed | ConnectionLost | ClientClosed):
@@ -319,15 +319,15 @@ def exit_code(error: TmqpError) -> int:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    """Say what went wrong and end the process."""
+    """Print the error and end the process."""
     click.echo(f"tmqp: {printable(sentence)}", err=True)
     sys.exit(code)
 
 
 def printable(text: str) -> str:
-    """Text a stranger sent, safe for a terminal.
+    """Make text from others safe for a terminal.
 
-    Control characters, and marks that turn the direction of text, are written out.
+    Control characters, and marks that change the direction of text, become escape sequences.
     """
     return "".join(
         character if character.isprintable() or character in "\n\t" else _written_out(character)

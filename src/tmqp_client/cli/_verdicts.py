@@ -1,4 +1,4 @@
-"""What a check has found, and how monitoring systems want to read it."""
+"""The result of a check, in the formats of monitoring systems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["FORMATS", "Measure", "State", "Verdict", "judge", "render"]
 
 
 class State(enum.IntEnum):
-    """How it is; the number is the exit code of the monitoring plugins."""
+    """The state of a check; the number is the exit code of monitoring plugins."""
 
     OK = 0
     WARNING = 1
@@ -39,15 +39,15 @@ class Measure:
 
     @property
     def state(self) -> State:
-        """What its ranges make of it."""
+        """The state that its ranges give it."""
         return judge(self.value, self.warn, self.crit)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check has found.
+    """The result of a check.
 
-    ``subject`` is what it looked at, where that is not the server itself: ``orders/1``.
+    ``subject`` is what it examined, if not the server itself: ``orders/1``.
     """
 
     check: str
@@ -59,7 +59,7 @@ class Verdict:
 
 
 def judge(value: float, warn: Range | None, crit: Range | None) -> State:
-    """Whether a value is good, worth a warning or critical."""
+    """Return the state of a value: OK, WARNING or CRITICAL."""
     if crit is not None and not crit.has(value):
         return State.CRITICAL
     if warn is not None and not warn.has(value):
@@ -68,12 +68,12 @@ def judge(value: float, warn: Range | None, crit: Range | None) -> State:
 
 
 def _number(value: float) -> str:
-    """A number as short as it can be written, without an exponent."""
+    """A number in its shortest form, without an exponent."""
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 def _nagios(verdict: Verdict) -> str:
-    """One line: the service and its state, words, and the numbers behind a bar."""
+    """One line for monitoring plugins: service, state, sentence, and the numbers after a bar."""
     line = f"TMQP {verdict.check.upper()} {verdict.state.name} - {_one_line(verdict.sentence)}"
     numbers = []
     for each in verdict.measures:
@@ -84,7 +84,7 @@ def _nagios(verdict: Verdict) -> str:
 
 
 def _one_line(words: str) -> str:
-    """Words without what has a meaning in the line."""
+    """A sentence without the characters that separate the parts of the line."""
     return printable(words).replace("\n", " ").replace("\t", " ").replace("|", "/")
 
 
@@ -138,7 +138,7 @@ def _labels(labels: Mapping[str, str]) -> str:
     return "{" + ",".join(f'{name}="{value}"' for name, value in escaped.items()) + "}"
 
 
-#: How a verdict can be written, by the word for it.
+#: The formats of a verdict, by name.
 FORMATS: Final[Mapping[str, Callable[[Verdict], str]]] = {
     "nagios": _nagios,
     "json": _json,

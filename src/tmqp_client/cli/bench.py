@@ -24,13 +24,14 @@ Advance = Callable[[], None]
 
 
 def percentiles(times_s: list[float]) -> dict[str, float]:
-    """Milliseconds within which that share of the times lies; the nearest rank, so one of them."""
+    """Return percentiles in milliseconds, by the nearest rank, so each is one of the times."""
     if not times_s:
         return {}
     ordered = sorted(times_s)
     found = {}
     for share in _SHARES:
-        rank = max(math.ceil(round(share * len(ordered) / 100, 6)), 1)  # 99.9 is no binary number
+        # Rounded, because 99.9 is not exact in binary.
+        rank = max(math.ceil(round(share * len(ordered) / 100, 6)), 1)
         found[f"p{share:g}_ms"] = round(ordered[rank - 1] * 1_000, 3)
     return found | {"max_ms": round(ordered[-1] * 1_000, 3)}
 
@@ -38,7 +39,7 @@ def percentiles(times_s: list[float]) -> dict[str, float]:
 def summary(
     what: str, count: int, size: int, seconds: float, times_s: list[float]
 ) -> dict[str, Any]:
-    """What a run says."""
+    """Return the results of a run."""
     rate = count / seconds if seconds > 0 else 0.0
     return {
         "what": what,
@@ -137,7 +138,8 @@ def _pusher(client: Client, channel: str, payload: bytes) -> Callable[[], Any]:
 async def _many(
     call: Callable[[], Any], count: int, in_flight: int, advance: Advance
 ) -> tuple[float, list[float]]:
-    """Call so often, so many at a time; the seconds in all, and of each."""
+    """Call a function ``count`` times, ``in_flight`` at a time; return the total seconds, and those
+    of each call."""
     times_s: list[float] = []
     left = iter(range(count))
 

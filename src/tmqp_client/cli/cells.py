@@ -125,7 +125,7 @@ def cell_get(space: str, key: str, as_json: bool, **where: Any) -> None:
 def _changing(
     change: Callable[[Client], Awaitable[int | None]], *, as_json: bool, **where: Any
 ) -> None:
-    """Change a counter and print what it is then."""
+    """Change a counter and print its new value."""
 
     async def work(client: Client) -> None:
         count = await change(client)

@@ -35,7 +35,7 @@ _Finding = tuple[str, tuple[Measure, ...], State]
 
 
 class _Checks(click.Group):
-    """The checks; a wrong call is UNKNOWN, as the monitoring plugins have it."""
+    """The checks; a usage error is UNKNOWN, as for all monitoring plugins."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a check."""
@@ -110,7 +110,7 @@ def _common(command: Callable[..., Any]) -> Callable[..., Any]:
 def _check(
     name: str, *examples: str
 ) -> Callable[[Callable[..., Awaitable[_Finding]]], click.Command]:
-    """Make a check of a function that finds a sentence, numbers and a state.
+    """Make a command from a function that returns a sentence, numbers and a state.
 
     :param examples: arguments to show in its help.
     """
@@ -135,7 +135,7 @@ def _check(
 
 
 async def _found(finding: Callable[[], Awaitable[_Finding]], where: Where) -> _Finding:
-    """What a check finds; what goes wrong is a finding too."""
+    """Run a check; an error also becomes a result."""
     try:
         with anyio.fail_after(where.timeout_s):
             return await finding()
@@ -213,7 +213,7 @@ async def _storage(where: Where, warn: Range | None, crit: Range | None) -> _Fin
 
 
 def _bytes(count: float) -> str:
-    """A number of bytes in the unit that suits it."""
+    """A number of bytes in a suitable unit."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1_024:

@@ -18,12 +18,12 @@ _MODE: Final = 0o600
 
 
 class ContextError(Exception):
-    """A context is missing, or the file of them cannot be read."""
+    """A context is missing, or the file with the contexts is invalid."""
 
 
 @dataclass
 class Context:
-    """Where a server is, and as whom to talk to it."""
+    """The address of a server, and the name and token to use."""
 
     address: str = ""
     name: str = ""
@@ -32,15 +32,15 @@ class Context:
 
 @dataclass
 class Contexts:
-    """All of them, and the one that counts when none is named."""
+    """All contexts, and the name of the default one."""
 
     current: str = ""
     known: dict[str, Context] = field(default_factory=dict)
 
     def chosen(self, name: str | None) -> Context:
-        """The context of a name, else the current one, else an empty one.
+        """Return the context with this name, else the default one, else an empty one.
 
-        :raises ContextError: when there is none of that name.
+        :raises ContextError: if there is none with this name.
         """
         wanted = self.current if name is None else name
         if not wanted:
@@ -50,7 +50,7 @@ class Contexts:
         return self.known[wanted]
 
     def save(self) -> None:
-        """Write the file whole or not at all, for its owner only: it holds tokens."""
+        """Write the file atomically, readable only by its owner, because it contains tokens."""
         place = path()
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         text = json.dumps(
@@ -64,7 +64,7 @@ class Contexts:
 
 
 def path() -> Path:
-    """Where the file is."""
+    """Return the path of the file."""
     given = os.environ.get("TMQP_CONFIG")
     if given:
         return Path(given)
@@ -73,9 +73,9 @@ def path() -> Path:
 
 
 def load() -> Contexts:
-    """Read the file; nothing when there is none.
+    """Read the file; return no contexts if it does not exist.
 
-    :raises ContextError: when it cannot be read, or is not what it should be.
+    :raises ContextError: if it cannot be read or is invalid.
     """
     place = path()
     try:

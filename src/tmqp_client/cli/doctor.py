@@ -22,20 +22,20 @@ from tmqp_client.errors import code_words
 
 __all__ = ["doctor"]
 
-#: A ping that takes longer is worth a word.
+#: A slower ping is reported.
 _SLOW_MS: Final = 250.0
-#: Messages are dated by the server; a clock that differs by more shows in times and latencies.
+#: The server dates messages, so a larger difference between the clocks distorts times.
 _MOST_CLOCK_MS: Final = 1_000
-#: A server of another make may ignore the question.
+#: Another server may not answer the request.
 _SERVER_WAIT_S: Final = 5.0
-#: What is sent through a queue.
+#: The message that is sent through a queue.
 _TEXT: Final = "tmqp doctor"
-#: The share of a limit from which on it is near.
+#: From this share on, a limit is nearly reached.
 _NEAR: Final = 0.9
 
 
 async def _right(report: Report, what: str, asked: Awaitable[Any]) -> Any:
-    """Whether the client may ask that; the answer, or None."""
+    """Report whether the client may make this request; return the answer, or None."""
     try:
         answer = await asked
     except OperationFailed as error:
@@ -48,7 +48,7 @@ async def _right(report: Report, what: str, asked: Awaitable[Any]) -> Any:
 
 
 async def _server(report: Report, client: Client) -> ServerInformation | None:
-    """The server's version and clock; what else it tells of itself, or None."""
+    """Report the server's version and clock; return its information about itself, or None."""
     ours = f"client tmqp {__version__} on Python {sys.version.split()[0]}"
     before_ms = time.time() * 1_000
     try:
@@ -97,7 +97,7 @@ def _near(report: Report, what: str, count: int, limit: int) -> bool:
 
 
 async def _pass_on(report: Report, client: Client) -> None:
-    """Send a message through a queue of this client alone, which is removed afterwards."""
+    """Send a message through a temporary queue, which is removed afterwards."""
     before_s = time.monotonic()
     try:
         with anyio.fail_after(_SERVER_WAIT_S):
@@ -134,7 +134,7 @@ async def _limits(report: Report, client: Client, channels: list[Any], near: boo
 async def _look_around(
     report: Report, client: Client, server: ServerInformation | None, *, writing: bool
 ) -> None:
-    """What needs a connection."""
+    """Examine everything that needs a connection."""
     slowest_ms = max([await client.ping() * 1_000 for _ in range(3)])
     level = NOTE if slowest_ms > _SLOW_MS else GOOD
     report.say("round trip", level, f"{slowest_ms:.1f} ms, the slowest of three")

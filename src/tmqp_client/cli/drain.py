@@ -1,4 +1,4 @@
-"""``tmqp drain``: have a server take no more, and finish what is in flight."""
+"""``tmqp drain``: make a server stop accepting messages, and finish those in flight."""
 
 from __future__ import annotations
 

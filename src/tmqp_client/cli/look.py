@@ -1,5 +1,4 @@
-"""The commands that look: lists and information of channels, queues and clients; and those
-that change a queue."""
+"""The commands that show channels, queues and clients, and those that change a queue."""
 
 from __future__ import annotations
 

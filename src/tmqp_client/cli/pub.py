@@ -259,9 +259,9 @@ async def _push_batch(
 async def _push_counted(
     client: Client, channel: str, queue: int, payloads: AsyncGenerator[bytes, None], how: Any
 ) -> tuple[BatchReport, int]:
-    """Push message by message; also returns to how many consumers they went at once.
+    """Push message by message; also return to how many consumers they were sent immediately.
 
-    :raises CommandError: when the server does not count.
+    :raises CommandError: if the server does not report that.
     """
     pushed = receivers = 0
     headers, high_priority = how["headers"], how["high_priority"]
@@ -277,7 +277,7 @@ async def _push_counted(
 
 
 class _Source:
-    """Where the messages come from."""
+    """The source of the messages."""
 
     def __init__(
         self, text: str | None, lines: BinaryIO | None, files: tuple[Path, ...], count: int
@@ -288,7 +288,7 @@ class _Source:
         self._count = count
 
     async def payloads(self) -> AsyncGenerator[bytes, None]:
-        """The messages.  Reading happens in a thread: a slow pipe must not stop the pongs."""
+        """Yield the messages; read in a thread, because a slow pipe must not stop the pongs."""
         for path in self._files:
             yield await anyio.to_thread.run_sync(path.read_bytes, abandon_on_cancel=True)
         if self._text is not None:
@@ -304,8 +304,8 @@ class _Source:
                 yield line.removesuffix(b"\r")
 
     async def _split(self, lines: BinaryIO) -> AsyncGenerator[bytes, None]:
-        """Each line as soon as it is there: what writes them may take its time."""
-        # A click file hides what it opened; both that and a pipe can read what there is.
+        """Yield each line as soon as it has arrived, because its writer may be slow."""
+        # read1 returns what is available; click's files pass it on from what they opened.
         read = getattr(lines, "read1", lines.read)
         begun: list[bytes] = []
         while piece := await anyio.to_thread.run_sync(read, _READ_BYTES, abandon_on_cancel=True):
@@ -322,7 +322,7 @@ class _Source:
 async def _paced(
     source: _Source, template: bool, rate: float | None
 ) -> AsyncGenerator[bytes, None]:
-    """The messages as they are to be pushed, and when."""
+    """Yield the messages, with their templates filled in, at the requested rate."""
     began = anyio.current_time()
     number = 0
     async with aclosing(source.payloads()) as payloads:
@@ -334,14 +334,15 @@ async def _paced(
 
 
 def filled(payload: bytes, number: int) -> bytes:
-    """A template with its words filled in; everything else stays as it is, braces too."""
+    """Fill in the placeholders of a template; everything else stays unchanged, including braces."""
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
     payload = payload.replace(b"{n}", b"%d" % number)
     return payload.replace(b"{time}", moment.encode()).replace(b"{uuid}", uuid4().hex.encode())
 
 
 async def _show_refusals(client: Client) -> None:
-    """Without waiting, refusals are all that comes back; behind a pong, all of them have come."""
+    """Show the refusals of messages that were pushed without waiting; after a pong, all have
+    arrived."""
     await client.ping()
     refused = 0
     unclaimed = client.unclaimed()
@@ -350,7 +351,7 @@ async def _show_refusals(client: Client) -> None:
         if isinstance(event, ResponseReceived):
             words = f"the server answered {code_words(event.code)}"
         elif isinstance(event, AcknowledgeReceived):
-            words = f"negative acknowledge, reason {event.reason!r}"
+            words = f"negative acknowledgement, reason {event.reason!r}"
         else:
             continue
         refused += 1

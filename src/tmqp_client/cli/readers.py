@@ -1,4 +1,4 @@
-"""The commands of readers: what a server keeps of its queues, read without taking it away."""
+"""The commands of readers, which read the kept messages of queues without removing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tmqp server``: what a server tells of itself, for people and for monitoring systems."""
+"""``tmqp server``: a server's information about itself, for people and for monitoring systems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["server"]
 
 _Section = dict[str, Any]
 
-#: What is shown of the metrics: the section, the name there, the metric, and labels to choose by.
+#: The metrics that are shown: the section, the name there, the metric, and the labels to select.
 #: Each is the sum of the metric's samples.
 _SUMS: Final[tuple[tuple[str, str, str, Mapping[str, str]], ...]] = (
     ("server", "ready", "ready", {}),
@@ -127,7 +127,7 @@ def _shown(value: object) -> str:
 
 
 async def _told(where: Where) -> dict[str, _Section]:
-    """Everything that the server tells this client, by sections."""
+    """Collect everything that the server reports to this client, by section."""
     found: dict[str, _Section] = {"server": {"address": str(where.address)}}
     problem: TmqpError | None = None
     try:
@@ -149,7 +149,7 @@ async def _told(where: Where) -> dict[str, _Section]:
 
 
 async def _ask_all(client: Client, found: dict[str, _Section]) -> None:
-    """What TMQP tells."""
+    """Request the information that TMQP offers."""
 
     async def about(what: str, question: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -174,7 +174,7 @@ async def _ask_all(client: Client, found: dict[str, _Section]) -> None:
 
 
 def _add_metrics(metrics: Samples, found: dict[str, _Section]) -> None:
-    """What the metrics tell."""
+    """Add the information from the metrics."""
     for labels, _ in metrics.all("tmqp_build_info"):
         found["server"].update(labels)
     begun_s = metrics.total("tmqp_start_time_seconds")

@@ -16,7 +16,7 @@ from tmqp_client.cli._run import json_option, printable, run_alone
 
 __all__ = ["slowlog", "trace"]
 
-#: Seconds between two looks at a trace.
+#: Seconds between two requests for the lines of a trace.
 _LOOK_S: Final = 1.0
 
 

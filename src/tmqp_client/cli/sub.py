@@ -29,12 +29,12 @@ __all__ = ["payload_fields", "sub", "to_json", "to_text", "write_line"]
 
 
 _C = TypeVar("_C", bound=Callable[..., Any])
-#: Seconds that a command has for a message before more are asked for.
+#: The acknowledgement timeout that is requested again while a command runs, in seconds.
 _HOLD_S: Final = 30.0
 
 
 def _terms_options(command: _C) -> _C:
-    """The options that say what the server may send, and what happens to what is not answered."""
+    """The options about which messages the server may send, and what happens to unanswered ones."""
     options = (
         click.option(
             "--window",
@@ -200,7 +200,7 @@ def sub(
 class _Worker:
     """Runs a command for messages.
 
-    :param hold_s: the time to acknowledge that was asked for; None or 0 for the queue's.
+    :param hold_s: the requested acknowledgement timeout; None or 0 for the queue's.
     """
 
     def __init__(
@@ -219,9 +219,9 @@ class _Worker:
         self._as_json = as_json
 
     async def handle(self, message: Message) -> None:
-        """Run the command for a message, and answer by how it ended.
+        """Run the command for a message, and answer according to its exit status.
 
-        :raises CommandError: when it cannot be started, or failed and that ends everything.
+        :raises CommandError: if it cannot be started, or if it failed and failures end the program.
         """
         status = 0
         problem: OSError | None = None
@@ -265,18 +265,18 @@ class _Worker:
         return await status_of(self._command, payload, variables)
 
     async def _extend(self, message: Message) -> None:
-        """Ask for more time as long as the command runs."""
+        """Extend the acknowledgement timeout as long as the command runs."""
         try:
             while True:
                 await anyio.sleep(self._hold_s / 3)
                 if not await message.extend(self._hold_s):
                     return
         except (OperationFailed, OperationTimeout):
-            return  # the server has given it to somebody else, or knows no such thing
+            return  # the server has redelivered it, or does not know the operation
 
 
 def to_text(payload: bytes, to_terminal: bool) -> bytes:
-    """The payload as it is; on a terminal, without anything that could command it."""
+    """The payload unchanged; on a terminal, with its control characters escaped."""
     if not to_terminal:
         return payload
     return printable(payload.decode("utf-8", "backslashreplace")).encode("utf-8")
@@ -298,7 +298,7 @@ def to_json(message: Message) -> bytes:
 
 
 def payload_fields(payload: bytes) -> dict[str, str]:
-    """A payload as JSON has it: text, or Base64 where it is not one."""
+    """A payload for JSON: as text, or as Base64 if it is not UTF-8."""
     try:
         return {"payload": payload.decode("utf-8")}
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""``tmqp pull`` and ``tmqp cache``: messages of the queues that wait to be asked."""
+"""``tmqp pull`` and ``tmqp cache``: messages of queues that deliver only on request."""
 
 from __future__ import annotations
 

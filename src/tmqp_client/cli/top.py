@@ -1,4 +1,4 @@
-"""``tmqp top``: the queues of a server in a table that keeps itself up to date."""
+"""``tmqp top``: the queues of a server in a table that is updated continuously."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def _live(client: Client, filter: str, interval_s: float, count: int | Non
 
 
 def sort_rows(rows: _Rows, key: str) -> _Rows:
-    """The rows in the order that a key chooses; equal ones by channel and queue."""
+    """Sort the rows by the order that a key selects, and then by channel and queue."""
     _, order = SORTS[key]
     return sorted(rows, key=lambda row: (*order(row), row["channel"], row["queue"]))
 
@@ -125,7 +125,7 @@ def sort_rows(rows: _Rows, key: str) -> _Rows:
 async def _look(
     client: Client, filter: str, before: _Counts, seconds: float
 ) -> tuple[_Rows, _Counts]:
-    """The rows as they are now, the busiest first, and the counts to compare the next ones with."""
+    """Return the current rows, the busiest first, and the counts for the next comparison."""
     rows: _Rows = []
     counts: _Counts = {}
     for channel in await client.channels(filter):
@@ -158,7 +158,7 @@ async def _look(
 def rates(
     before: tuple[int, int, int] | None, now: tuple[int, int, int], seconds: float
 ) -> list[float]:
-    """How many a second, of each; 0 for a queue not seen before, or whose counts began again."""
+    """Return each count per second; 0 for a new queue, or one whose counts began again."""
     if before is None or seconds <= 0:
         return [0.0, 0.0, 0.0]
     return [round(max(b - a, 0) / seconds, 1) for a, b in zip(before, now, strict=True)]

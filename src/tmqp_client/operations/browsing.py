@@ -89,7 +89,7 @@ class Browsing(Operations):
         first: int,
         limit: int | None,
     ) -> list[PeekedMessage]:
-        """One portion."""
+        """Fetch one portion."""
         most_bytes = self._port.machine.limits.protocol.max_payload_bytes
         headers = [
             (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),

@@ -251,7 +251,7 @@ class Cells(Operations):
     async def _ask(
         self, request: Request, timeout_s: float | None, excused: int = 0
     ) -> Frame | None:
-        """The answer; None if its code is the one that is excused."""
+        """Return the answer; None if its code is ``excused``."""
         try:
             answer = (await self._session.ask(request, timeout_s)).answer
         except OperationFailed as error:

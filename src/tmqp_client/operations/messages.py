@@ -74,7 +74,7 @@ class Messages(Operations):
             is sent: after receiving, saving, delivering or consuming the message, or never (F77).
             Without waiting, a refusal only appears in :meth:`unclaimed`.
         :param message_id: for a message that may be pushed again; a new id if None.
-        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :param nowait: raise :class:`WouldBlock` if it cannot be queued at once.
         :param delay_s: do not deliver it for this number of seconds.
         :param deliver_at: do not deliver it before this time, by the server's clock.
         :param expires_s: drop it if it still waits after this number of seconds since the push,
@@ -85,9 +85,9 @@ class Messages(Operations):
             not read from this client meanwhile, and then answers 482 or 503.
         :param priority: 0..9, where 5 and more also have high priority; if the queue's option
             ``priorities`` is ``ten``, each is delivered before the lower ones.
-        :raises NegativeAcknowledge: when the queue or its consumer refuses it.
-        :raises OperationFailed: when the server refuses it: 404, 401, 482.
-        :return: its id; empty when it was dropped (``when_full``).
+        :raises NegativeAcknowledge: if the queue or its consumer refuses it.
+        :raises OperationFailed: if the server refuses it: 404, 401, 482.
+        :return: its id; empty if it was dropped (``when_full``).
         """
         data = payload_bytes(payload)
         if type(data) is not bytes:
@@ -161,8 +161,8 @@ class Messages(Operations):
 
         :param wait: as in :meth:`push`; if False, return when all are sent.
         :param timeout_s: for each message; so is ``room_s``.
-        :raises BatchFailed: when one or more were not confirmed: refused, timed out, or the
-            connection was lost; see its report.  The other messages were sent.
+        :raises BatchFailed: if one or more were not confirmed, because they were refused, timed
+            out, or the connection was lost; see its report.  The other messages were sent.
         """
         if in_flight < 1:
             raise LocalProtocolError(f"in_flight must be at least 1, got {in_flight!r}")

@@ -156,7 +156,7 @@ class Reading(Operations):
         limit: int | None,
         max_bytes: int | None,
     ) -> list[tuple[str, str]]:
-        """The headers of a read whose answer this client can take."""
+        """The headers of a read, with a limit of its answer that this client accepts."""
         most_bytes = self._port.machine.limits.protocol.max_payload_bytes
         most_bytes = most_bytes if max_bytes is None else min(max_bytes, most_bytes)
         return _of_queue(queue_id, incarnation) + _numbers(first, last, limit, most_bytes)
@@ -351,7 +351,7 @@ class KeptMessages:
         self._poll_s = poll_s
         self._limit = limit
         self._incarnation = ""
-        #: The last sequence that was given out, and the last that was committed.
+        #: The last sequence that was returned, and the last that was committed.
         self._done = -1
         self._committed = -1
         self._portion: deque[KeptMessage] = deque()
@@ -408,16 +408,16 @@ def _of_queue(queue_id: int, incarnation: str) -> list[tuple[str, str]]:
 def _numbers(
     first: int | None, last: int | None, limit: int | None, max_bytes: int | None
 ) -> list[tuple[str, str]]:
-    """Those of the headers about a range that say something."""
+    """The headers of a range, without those that are None."""
     given = [(HEADER_FROM, first), (HEADER_TO, last)]
     given += [(HEADER_LIMIT, limit), (HEADER_MAX_BYTES, max_bytes)]
     return [(name, number_text(name, value)) for name, value in given if value is not None]
 
 
 def number_text(name: str, value: int) -> str:
-    """A number for a header.
+    """Format a number for a header.
 
-    :raises LocalProtocolError: when it has no place in 63 bits.
+    :raises LocalProtocolError: if it is negative, or does not fit into 63 bits.
     """
     if not 0 <= value < 2**63:
         raise LocalProtocolError(f"{name} is a number 0..2**63-1, got {value!r}")

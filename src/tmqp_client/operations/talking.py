@@ -37,7 +37,7 @@ class Talking(Operations):
         :param first_only: of several matching clients, only the one that connected first gets it.
         :param wait: return when one of them has acknowledged it.  Without waiting, a refusal only
             appears in :meth:`Client.unclaimed`.
-        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :param nowait: raise :class:`WouldBlock` if it cannot be queued at once.
         :return: its id; empty when it was dropped (``when_full``).
         :raises NegativeAcknowledge: when a receiver refuses it.
         :raises OperationFailed: when the server refuses it: 404 if no client matches, 503 for one
@@ -114,7 +114,7 @@ class Talking(Operations):
 
         :param target: any text.
         :param content_type: any number, 0..65,535.
-        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :param nowait: raise :class:`WouldBlock` if it cannot be queued at once.
         :return: its id; empty when it was dropped (``when_full``).
         """
         request = CustomRequest(

@@ -1,4 +1,4 @@
-"""A blocking client: the same names, from threads, scripts and a prompt.
+"""A blocking client with the same names, for threads, scripts and a prompt.
 
 ::
 
@@ -11,9 +11,9 @@
             for message in messages:
                 print(message.text)
 
-Without ``with``, ``client = connect(...).open()`` connects and ``client.close()`` ends it.  A
-client may be used from any number of threads at one time.  It is the async client, in an event loop
-in a thread of its own: reading, pongs and reconnecting continue while nobody calls.
+Without ``with``, ``client = connect(...).open()`` connects and ``client.close()`` ends it.  Any
+number of threads may use a client at a time.  It is the async client, in an event loop in a
+separate thread, so reading, pongs and reconnecting continue between calls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The way from a thread into the event loop that a blocking client has in another thread.
+"""Calls from threads into the event loop of a blocking client, which runs in a separate thread.
 
-Every call of the blocking face is made in that loop by its async form; the calling thread waits.
-An exception in the calling thread meanwhile (Ctrl-C above all) cancels the call.
+Every blocking call runs its async form in that loop, and the calling thread waits.  An exception in
+the calling thread meanwhile (Ctrl-C above all) cancels the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Blocking", "Loop", "in_thread"]
 
 _T = TypeVar("_T")
 _A = TypeVar("_A")
-#: Items taken from a program's iterable together.
+#: The number of items taken from an iterable at a time.
 _PIECE: Final = 64
 
 
@@ -39,20 +39,23 @@ class Loop:
         self._portal: anyio.from_thread.BlockingPortal | None = None
 
     def start(self) -> None:
-        """Begin; once."""
+        """Start the loop, once.
+
+        :raises ClientClosed: if it was started before.
+        """
         if self._manager is not None:
             raise ClientClosed("a client is opened once; connect() makes another")
         self._manager = anyio.from_thread.start_blocking_portal(self._backend)
         self._portal = self._manager.__enter__()
 
     def stop(self, error: BaseException | None) -> None:
-        """End; what still runs is cancelled when there was an error."""
+        """Stop the loop; running calls are cancelled if there was an error."""
         self._portal = None
         self._manager.__exit__(None if error is None else type(error), error, None)
 
     @property
     def running(self) -> bool:
-        """It has begun and not ended."""
+        """Whether the loop was started and not stopped."""
         return self._portal is not None
 
     def enter(self, manager: AbstractAsyncContextManager[Any]) -> None:
@@ -62,13 +65,13 @@ class Loop:
         self._block.__enter__()
 
     def leave(self, error: BaseException | None) -> None:
-        """Leave that block."""
-        # Ctrl-C is this thread's affair: in the loop nobody has pressed it.
+        """Leave the block that :meth:`enter` entered."""
+        # Ctrl-C concerns only this thread, not the loop.
         shown = error if isinstance(error, Exception) else None
         self._block.__exit__(None if shown is None else type(shown), shown, None)
 
     def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Call a function in the loop, await what it returns if that can be awaited, and wait."""
+        """Call a function, async or not, in the loop; wait for its result and return it."""
         portal = self._portal
         if portal is None:
             raise ClientClosed("the client is not connected: use it in 'with'")
@@ -83,7 +86,7 @@ class Loop:
 
 
 class Blocking(Generic[_A]):
-    """The blocking form of an async object; everything it does is done in its loop."""
+    """The blocking form of an async object; its calls run in the loop."""
 
     def __init__(self, wrapped: _A, loop: Loop, wrap: Callable[[Any, Loop], Any]) -> None:
         self._wrapped = wrapped
@@ -100,7 +103,7 @@ class Blocking(Generic[_A]):
         return self._wrap_with(value, self._loop)
 
     def _next(self) -> Any:
-        """The next item of an async iterator."""
+        """Return the next item of an async iterator."""
         try:
             return self._call(self._wrapped.__anext__)  # type: ignore[attr-defined]
         except StopAsyncIteration:
@@ -111,7 +114,8 @@ class Blocking(Generic[_A]):
 
 
 async def in_thread(items: Iterable[_T]) -> AsyncIterator[_T]:
-    """The items of a program's iterable, each taken in a thread: it may wait for something."""
+    """Yield the items of an iterable, which are taken in a thread because the iterable may
+    block."""
     iterator = iter(items)
     while True:
         piece = await anyio.to_thread.run_sync(

@@ -67,7 +67,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _IN_FLIGHT: Final = 1_000
 _RECONNECT: Final = ReconnectPolicy()
 
-#: The blocking form of each async class that a client hands out.
+#: The blocking form of each async class that a client returns.
 _BLOCKING: Final[dict[type, type[Blocking[Any]]]] = {
     AsyncMessage: Message,
     AsyncDirectMessage: DirectMessage,
@@ -91,7 +91,7 @@ _ASYNC_OF: Final[dict[Any, type]] = {wrapped: kind for kind, wrapped in _BLOCKIN
 
 
 def _wrap(value: Any, loop: Loop) -> Any:
-    """A value as the blocking face shows it."""
+    """Return the blocking form of a value; other values unchanged."""
     wrapped = _BLOCKING.get(type(value))
     return value if wrapped is None else wrapped(value, loop, _wrap)
 
@@ -235,7 +235,7 @@ class Client(Own, Kept, More):
         return functools.partial(self._register, register)
 
     def _register(self, register: Callable[[Any], Any], function: _F) -> _F:
-        """Register a function that is to see the blocking face of what it is given."""
+        """Register a function that gets the blocking forms of messages."""
 
         @functools.wraps(function)
         def call(*arguments: Any) -> Any:

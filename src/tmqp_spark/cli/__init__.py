@@ -1,4 +1,4 @@
-"""The command ``tmqp-spark``: pipelines over what a broker keeps, for whoever runs them.
+"""The command ``tmqp-spark``: pipelines over the messages that a broker keeps.
 
 ``main`` is the console script.  Each command is in a module of its own and does its work
 through :mod:`tmqp_spark.pipelines`; ``_run`` has what they share.

@@ -78,7 +78,7 @@ Exit codes:
 
 
 def example_text(examples: str) -> str:
-    """The end of a command's help: examples, one a line."""
+    """The end of a command's help: examples, one per line."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines())
 
 
@@ -103,7 +103,7 @@ def _pair(_context: click.Context, _option: click.Parameter, values: tuple[str, 
 
 
 def read_pairs(*names: str, help: str, variable: str) -> Callable[[_C], _C]:
-    """An option that is given as often as wanted, each a NAME=VALUE; a dictionary."""
+    """Read a repeatable option of the form NAME=VALUE as a dictionary."""
     return click.option(
         *names, variable, multiple=True, metavar="NAME=VALUE", callback=_pair, help=help
     )
@@ -117,7 +117,7 @@ def _applied(command: _C, *options: Callable[[Any], Any]) -> _C:
 
 
 def connected(command: _C) -> _C:
-    """Give a command the options that say where the broker is."""
+    """Give a command the options about the broker."""
     return _applied(
         command,
         click.option(
@@ -142,7 +142,7 @@ def connected(command: _C) -> _C:
 
 
 def on_spark(command: _C) -> _C:
-    """Give a command the options that say what Spark it runs on."""
+    """Give a command the options about Spark."""
     return _applied(
         command,
         click.option(
@@ -156,7 +156,7 @@ def on_spark(command: _C) -> _C:
 
 
 def reported(command: _C) -> _C:
-    """Give a command the options that say how it tells what it does."""
+    """Give a command the options about its progress messages."""
     return _applied(
         command,
         click.option("--json-logs", is_flag=True, help="Progress as JSON, one object per line."),
@@ -165,20 +165,20 @@ def reported(command: _C) -> _C:
 
 
 def absolute(place: str) -> str:
-    """A place as Spark shall see it: paths from the root, for the JVM may be in another folder;
-    addresses such as ``s3a://bucket`` as they are."""
+    """Make a path absolute for Spark, because the JVM may run in another folder; URLs such as
+    ``s3a://bucket`` stay unchanged."""
     return place if "://" in place else str(Path(place).absolute())
 
 
-# --- Options of the broker's --------------------------------------------------------------------
+# --- Options about the broker -------------------------------------------------------------------
 
 
 def connection_options(
     address: str, token: str | None, more: Mapping[str, str], *, follow: bool = False
 ) -> ConnectionOptions:
-    """The connection that a command was told.
+    """The connection options of a command.
 
-    :param follow: the command continues until it is told to end, and is as patient as a stream.
+    :param follow: the command runs until it is stopped, and retries as long as a streaming query.
     """
     given = {"url": address, **more}
     if token:
@@ -189,11 +189,11 @@ def connection_options(
 def source_options(
     queues: tuple[str, ...], pattern: str | None, more: Mapping[str, str], **given: str
 ) -> SourceOptions:
-    """The source that a command was told.
+    """The source options of a command.
 
     :param queues: as typed: ``orders/7``, or ``orders`` for all of a channel.
     :param given: further options of the source, which ``more`` overrides.
-    :raises InvalidOption: for options that are unknown or cannot be.
+    :raises InvalidOption: for options that are unknown or invalid.
     """
     if bool(queues) == bool(pattern):
         raise click.UsageError("name queues (orders/7, or orders for a channel), or --pattern")
@@ -204,9 +204,9 @@ def source_options(
 
 
 def sink_options(more: Mapping[str, str], **given: str) -> SinkOptions:
-    """The sink that a command was told, as :func:`source_options`.
+    """The sink options of a command, as :func:`source_options`.
 
-    :raises InvalidOption: for options that are unknown or cannot be.
+    :raises InvalidOption: for options that are unknown or invalid.
     """
     whole = {**given, **more}
     check_names(whole, "sink", ConnectionOptions, SinkOptions)
@@ -214,9 +214,9 @@ def sink_options(more: Mapping[str, str], **given: str) -> SinkOptions:
 
 
 def blocking_client(connection: ConnectionOptions) -> Client:
-    """A client for questions that no source asks.
+    """A client for requests that no source makes.
 
-    :raises BrokerUnreachable: when the file with the token cannot be read.
+    :raises BrokerUnreachable: if the file with the token cannot be read.
     """
     context = None
     if connection.tls or connection.tls_ca or connection.tls_cert:
@@ -236,13 +236,13 @@ def blocking_client(connection: ConnectionOptions) -> Client:
 
 
 def print_json(data: Any) -> None:
-    """The summary of a command: one JSON object on a line of standard output."""
+    """Print the summary of a command as one JSON object on a line of standard output."""
     plain = asdict(data) if is_dataclass(data) and not isinstance(data, type) else data
     click.echo(json.dumps(plain, sort_keys=True, default=str))
 
 
 def print_table(headings: list[str], rows: list[list[Any]]) -> None:
-    """A table for people: numbers to the right, text to the left."""
+    """Print a table for people: numbers aligned right, text aligned left."""
     texts = [[_cell(value) for value in row] for row in rows]
     widths = [
         max([len(heading), *(len(row[place]) for row in texts)])
@@ -311,7 +311,7 @@ def _guard() -> Iterator[None]:
 
 
 def _is_sparks(error: Exception) -> bool:
-    """It comes from Spark, or from the bridge to it, and is no mistake of this package."""
+    """Whether an error comes from Spark or its bridge, and not from this package."""
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
@@ -321,5 +321,5 @@ def _end(sentence: str, code: int) -> NoReturn:
 
 
 def make_reporter(json_logs: bool, quiet: bool) -> Reporter:
-    """What a command tells its progress to."""
+    """Make the reporter of a command's progress."""
     return Reporter(as_json=json_logs, quiet=quiet)

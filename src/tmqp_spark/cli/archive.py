@@ -157,7 +157,7 @@ def archive(
 def _given(
     batch_bytes: str, headers: bool, group: str | None, more: dict[str, str]
 ) -> dict[str, str]:
-    """The options of the source that the command sets, which ``more`` overrides."""
+    """The source options that the command sets, and those of ``more``, which take precedence."""
     given = {
         "maxBytesPerTrigger": batch_bytes,
         "includeHeaders": str(headers).lower(),

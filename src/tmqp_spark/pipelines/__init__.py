@@ -1,7 +1,7 @@
-"""Pipelines: what ``tmqp-spark`` runs, each usable from Python too.
+"""The pipelines of ``tmqp-spark``, which can also be used from Python.
 
 :mod:`archive <tmqp_spark.pipelines.archive>` and :mod:`replay <tmqp_spark.pipelines.replay>` move
-messages, the others look at them.
+    messages, the others examine them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Two engines write it.  ``arrow``: Spark distributes ranges, each task writes files with Arrow and
 reports them, and this module moves them to their places (:mod:`tmqp_spark.pipelines.log` explains
-why every message is in them once).  That costs a fraction of rows through the JVM. ``spark``: a
-streaming query of Spark, for file systems to which only Spark can write.
+why every message is in them once).  That costs a fraction of the time that rows through the JVM
+take.  ``spark``: a streaming query of Spark, for file systems to which only Spark can write.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ __all__ = ["ArchiveSummary", "archive_with_arrow"]
 
 @dataclass(slots=True, kw_only=True)
 class ArchiveSummary:
-    """What a run archived: ``queues`` has messages by ``channel/queue``, ``end`` the places behind
-    the last of them.  The engine spark counts neither files and bytes nor by queue."""
+    """The results of a run: ``queues`` has the number of messages by ``channel/queue``, ``end``
+    the places after the last ones.  The engine spark does not count files, bytes and messages by
+    queue."""
 
     engine: str
     folder: str
@@ -61,12 +62,13 @@ def archive_with_arrow(
     every_s: float = 10.0,
     compression: str = "zstd",
 ) -> ArchiveSummary:
-    """Archive what is kept and not archived yet; with ``follow`` continue with what comes.
+    """Archive the kept messages that are not archived yet; with ``follow``, continue with new ones.
 
-    :param folder: the archive, in a file system that the executors share; made if need be.
-    :param source: which queues, where an archive that is new begins, and how much a batch takes.
-    :param every_s: ``follow``: seconds between the beginnings of two batches at least.
-    :raises SparkError: when it cannot continue; what was committed stays.
+    :param folder: the archive, in a file system that the executors share; created if necessary.
+    :param source: the queues, where a new archive begins, and the size of a batch.
+    :param every_s: with ``follow``, the least number of seconds between the beginnings of two
+        batches.
+    :raises SparkError: if it cannot continue; committed batches stay.
     """
     check_stream(source)
     began = time.monotonic()
@@ -105,10 +107,10 @@ class _Archiving:
         self.summary = ArchiveSummary(engine="arrow", folder=str(log.folder))
 
     def run(self, stop: Stop, reporter: Reporter, follow: bool, every_s: float) -> None:
-        """Archive until there is nothing more, or until the end is asked for."""
+        """Archive until there are no more messages, or until a stop is requested."""
         if not follow:
             self._following.prepare_available_now()
-        # With a group this pins where the archive begins before anything is read.
+        # With a group, this stores the beginning of the archive before anything is read.
         start = self._following.initial() if self._log.end is None else self._log.end
         while not stop.wanted:
             due = time.monotonic() + every_s
@@ -123,7 +125,7 @@ class _Archiving:
             if follow:
                 stop.sleep(due - time.monotonic())
         else:
-            # With the next question the group is told what the last batch is done with.
+            # The next request also commits the last batch for the group.
             self._following.latest(start, False)
         places = read_checkpoint(start)
         self.summary.end = {key: place.next for key, place in places.items()}

@@ -1,8 +1,9 @@
 """The archive that Spark itself writes: a streaming query from queues to Parquet.
 
-It works with every file system of Spark.  Spark guarantees that each message is in it once: the
-checkpoint has what was read, and ``_spark_metadata`` has the valid files.  Spark reads only those;
-other programs may see the files of a batch that is being written, or that was not finished.
+It works with every file system of Spark.  Spark guarantees that each message is in the archive
+once: the checkpoint has what was read, and ``_spark_metadata`` has the valid files.  Spark reads
+only those; other programs may see the files of a batch that is being written, or that was not
+finished.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["archive_with_spark"]
 
 _LOOK_S: Final = 0.25
-#: The checkpoint is in the archive, where readers pass it over.
+#: The checkpoint, in a folder of the archive that readers skip.
 _CHECKPOINT: Final = "_tmqp/checkpoint"
-#: How files write times: Spark's old way has no statistics, and few others read it.
+#: The type of times in files: Spark's old one has no statistics, and few programs read it.
 _TIMES: Final = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
 
@@ -45,9 +46,9 @@ def archive_with_spark(
 ) -> ArchiveSummary:
     """Archive as :func:`tmqp_spark.pipelines.archive.archive_with_arrow` does, by Spark's writer.
 
-    :param options: of the source, ``url`` and which queues among them.
-    :param folder: as Spark names it, such as ``s3a://bucket/orders``.
-    :raises SparkError: when the folder is another engine's archive.
+    :param options: the options of the source, including ``url`` and the queues.
+    :param folder: a URL of Spark, such as ``s3a://bucket/orders``.
+    :raises SparkError: if the folder has an archive of the other engine.
     """
     began = time.monotonic()
     _check_engine(spark, folder)
@@ -99,7 +100,7 @@ def _schema(headers: bool) -> str:
 
 
 def _check_engine(spark: SparkSession, folder: str) -> None:
-    """An archive by the engine arrow holds what Spark's log of files does not know."""
+    """Refuse an archive of the engine arrow, whose files are not in Spark's log."""
     java: Any = spark.sparkContext._jvm
     configuration = spark.sparkContext._jsc.hadoopConfiguration()
     path = java.org.apache.hadoop.fs.Path(f"{folder}/_tmqp/archive.json")
@@ -111,7 +112,7 @@ def _check_engine(spark: SparkSession, folder: str) -> None:
 
 
 def _watch(query: StreamingQuery, stop: Stop, reporter: Reporter, summary: ArchiveSummary) -> None:
-    """Until the query ends, or the end is asked for and no batch is in progress."""
+    """Report progress until the query ends, or a stop is requested and no batch is in progress."""
     told = -1
     while True:
         ended = query.awaitTermination(_LOOK_S)  # type: ignore[arg-type]  # fractions will do
@@ -148,7 +149,7 @@ def _tell(progress: Any, reporter: Reporter, summary: ArchiveSummary) -> None:
 
 
 def _plain(offset: Any) -> dict[str, Any]:
-    """An offset as Spark tells it: JSON, or the text ``null`` where there is none."""
+    """Read an offset from Spark's report: JSON, or the text ``null`` if there is none."""
     found = json.loads(offset) if isinstance(offset, str) else offset
     return found if isinstance(found, dict) else {}
 

@@ -1,8 +1,8 @@
 """Lists dead letters: their original queues, their ages, and a list for sending them back.
 
-A broker stores no reason with a message that its consumers put back too often.  Available are the
-queue to which it was pushed, its producer, the numbers of deliveries and put-backs, and the times.
-A producer that writes a kind or a tenant into a header makes them distinguishable by that.
+A broker does not store why consumers put a message back.  It stores the queue to which the message
+was pushed, its producer, the numbers of deliveries and put-backs, and the times.  Dead letters can
+also be grouped by a header of the producer, for example with a kind or a tenant.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _HEADERS: Final = "headers array<struct<key:string,value:string>>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Dead letters of one kind: ``by`` is the header's value, None where none was asked for."""
+    """Dead letters of one kind: ``by`` is the value of the requested header; None if no header was
+    requested."""
 
     pushed: str
     source: str | None
@@ -42,7 +43,7 @@ class Cause:
 def dead_letters(
     spark: SparkSession, options: dict[str, str], header: str | None = None
 ) -> DataFrame:
-    """The messages of some queues that are dead letters, with a column ``by``: a header's value."""
+    """Return the dead letters of some queues, with a column ``by`` for the value of a header."""
     schema = f"{_SCHEMA}, {_HEADERS}" if header else _SCHEMA
     found = spark.read.format("tmqp").options(**options).schema(schema).load().where("hops > 0")
     if header:
@@ -53,7 +54,7 @@ def dead_letters(
 
 
 def causes(letters: DataFrame, most: int) -> list[Cause]:
-    """The commonest kinds."""
+    """Return the most frequent kinds."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as everybody calls it; Spark
 
     rows = (
@@ -85,12 +86,13 @@ def causes(letters: DataFrame, most: int) -> list[Cause]:
 
 
 def times_to_death(letters: DataFrame, spark: SparkSession, options: dict[str, str]) -> Any:
-    """Seconds from the push to the end, as percentiles by the queue that it was pushed to; a row
-    each of pushed, count, p50, p95 and most.
+    """Return percentiles of the seconds from the first push to the move to the dead letter queue:
+    rows of pushed (the queue), count, p50, p95 and most.
 
-    Known of letters whose first message is still kept in that queue, found by its id and producer.
+    This is only known of letters whose first message is still kept in that queue; it is found by id
+    and producer.
 
-    :param options: of a source of the queues that they were pushed to.
+    :param options: the options of a source of the queues to which they were pushed.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as everybody calls it; Spark
 
@@ -131,7 +133,8 @@ def times_to_death(letters: DataFrame, spark: SparkSession, options: dict[str, s
 
 
 def to_drive_back(letters: DataFrame) -> Iterator[dict[str, Any]]:
-    """Each letter with what sending it back needs, in the order of their end."""
+    """Yield each letter with the data for sending it back, in the order in which they became dead
+    letters."""
     rows = letters.select(
         "channel",
         "queue",

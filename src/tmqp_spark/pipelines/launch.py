@@ -1,4 +1,4 @@
-"""The Spark session of a command: made quickly, quiet, and ended only by who made it."""
+"""The Spark session of a command: it starts fast, prints little, and only its creator ends it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["LOCAL_SETTINGS", "spark_for"]
 
 _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
-#: For a Spark in this very machine, which lives as long as the command.
+#: Settings for a Spark on this machine that runs only as long as the command.
 LOCAL_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -27,7 +27,7 @@ LOCAL_SETTINGS: Final = {
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "UTC",
     "spark.log.level": "ERROR",
-    # The JVM plans and hands out; one compiler and one thread to collect garbage start soonest.
+    # The JVM only plans and distributes; it starts fastest with one compiler and one GC thread.
     _JVM_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
@@ -40,12 +40,12 @@ def spark_for(
     *,
     formats: bool = True,
 ) -> Iterator[SparkSession]:
-    """A session for the length of the block: the one that this process has, or a new one.
+    """Yield a session for the block: that of this process, or a new one.
 
-    :param master: as Spark writes it; None for ``spark.master`` of Spark's own configuration, or
-        else for all processors of this machine, where a task is tried three times.
-    :param settings: of Spark; they win over ours.
-    :param formats: DataFrames of ours will be asked for; else Spark is ready a second earlier.
+    :param master: as in Spark; None for ``spark.master`` of Spark's own configuration, or else for
+        all processors of this machine, with three attempts per task.
+    :param settings: Spark's settings, which take precedence over ours.
+    :param formats: register our formats; without them, Spark is ready a second earlier.
     :raises JavaMissing: and :class:`SparkError`: as :func:`tmqp_spark.session.session`.
     """
     java = ensure_java()
@@ -68,7 +68,7 @@ def spark_for(
         yield spark
     finally:
         spark.stop()
-    # Not after an error or an end at once: who wants that does not want to wait for Java.
+    # Not after an error or an immediate stop, when nobody wants to wait for Java.
     if classes is not None and classes.to_make and end_jvm(SparkContext):
         classes.keep()
 
@@ -76,8 +76,8 @@ def spark_for(
 def _shared_classes(
     java: Path, given: dict[str, Any], settings: Mapping[str, str]
 ) -> SharedClasses | None:
-    """Have the JVM share its classes, unless the user says what it is to be told; a JVM of this
-    process that is there already is told nothing any more."""
+    """Make the JVM use shared classes, unless the user sets its options, or this process already
+    has a JVM."""
     from pyspark import SparkContext  # noqa: PLC0415 - Java must be found before
 
     if _JVM_OPTIONS not in given or _JVM_OPTIONS in settings or SparkContext._gateway is not None:
@@ -88,5 +88,5 @@ def _shared_classes(
 
 
 def _configured() -> bool:
-    """Spark was told where to run, by spark-submit or by its own configuration."""
+    """Whether spark-submit or Spark's own configuration says where to run."""
     return bool(os.environ.get("SPARK_CONF_DIR") or os.environ.get("MASTER"))

@@ -30,17 +30,18 @@ __all__ = ["ArchiveFile", "ArchiveLog", "partition_folder", "sync_folder"]
 
 _VERSION: Final = 1
 _FOLDER: Final = "_tmqp"
-#: Records that are kept, for people; the last one is what counts.
+#: Records that are kept for people; only the last one is used.
 _KEPT_RECORDS: Final = 1_000
-#: What a path says as it is; everything else is written %XX, as Hive and Spark do.
+#: Characters that are unchanged in a path; others are written as %XX, as by Hive and Spark.
 _PLAIN: Final = " !$&()+,-.;@_~"
 
 
 class ArchiveFile:
     """A file of the archive.
 
-    ``path`` is relative to the archive, ``staged`` its name while it is not there; ``rows`` are
-    messages ``first`` to ``last`` of a queue (of ``incarnation``) that came on ``day``.
+    ``path`` is relative to the archive, ``staged`` the name of the file before it is moved there.
+    It has ``rows`` messages, from ``first`` to ``last`` of a queue (of ``incarnation``), that
+    arrived on ``day``.
     """
 
     __slots__ = (
@@ -84,14 +85,14 @@ class ArchiveFile:
         return f"<ArchiveFile {self.path} {self.rows} rows>"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for the log."""
+        """Return plain data for the log."""
         return {"path": self.path, **{name: getattr(self, name) for name in _FIELDS}}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ArchiveFile:
-        """What :meth:`to_json` made.
+        """Read the result of :meth:`to_json`.
 
-        :raises KeyError: when it is not that.
+        :raises KeyError: if a field is missing.
         """
         return cls(*(data[name] for name in _FIELDS))
 
@@ -110,16 +111,17 @@ _FIELDS: Final = (
 
 
 def partition_folder(day: str, channel: str, queue: int) -> str:
-    """Where files of a queue and a day stand: ``day=2026-11-21/channel=orders/queue=7``."""
+    """Return the folder for the files of a queue and a day:
+    ``day=2026-11-21/channel=orders/queue=7``."""
     return f"day={day}/channel={quote(channel, safe=_PLAIN)}/queue={queue}"
 
 
 class ArchiveLog:
-    """The log of the archive in ``folder``; a context in which nobody else writes there.
+    """The log of the archive in ``folder``; as a context manager, it locks the archive for writing.
 
-    :param engine: what writes it: an archive stays with one.
-    :raises SparkError: on entering, when another process writes it, when another engine does, or
-        when the log cannot be read.
+    :param engine: the engine that writes it; an archive cannot change its engine.
+    :raises SparkError: on entering, if another process or another engine writes the archive, or if
+        the log is invalid.
     """
 
     def __init__(self, folder: Path, engine: str) -> None:
@@ -129,7 +131,7 @@ class ArchiveLog:
         self._log = self._own / "log"
         self._staging = self._own / "staging"
         self._lock: int | None = None
-        #: The number of the last batch that counts, and the places behind it.
+        #: The number of the last committed batch, and the places after it.
         self.batch = 0
         self.end: dict[str, Any] | None = None
 
@@ -192,7 +194,7 @@ class ArchiveLog:
     # --- Batches ---------------------------------------------------------------------------------
 
     def stage(self) -> Path:
-        """A folder for the files of the next batch."""
+        """Create a folder for the files of the next batch."""
         folder = self._staging / f"{self.batch + 1:08d}-{uuid.uuid4().hex[:12]}"
         folder.mkdir(parents=True)
         return folder
@@ -200,10 +202,10 @@ class ArchiveLog:
     def commit(
         self, staged: Path, end: dict[str, Any], files: Iterable[ArchiveFile]
     ) -> list[ArchiveFile]:
-        """Make a batch count; its files in their places.
+        """Commit a batch and move its files to their places; return the files.
 
-        :param staged: the folder in which they are, as ``staged`` of each names them.
-        :param end: the places behind the batch.
+        :param staged: the folder with the files, under the names ``staged``.
+        :param end: the places after the batch.
         """
         listed = list(files)
         sync_folder(staged)
@@ -237,11 +239,11 @@ class ArchiveLog:
                 )
         for each in _with_parents(folders, self.folder):
             sync_folder(each)
-        # What tasks that were tried twice left over goes with it.
+        # This also removes files of tasks that ran twice.
         shutil.rmtree(staged)
 
     def _recover(self) -> None:
-        """Finish the last batch, and forget what was staged beyond it."""
+        """Finish the last batch, and remove files that were staged after it."""
         numbers = sorted(int(file.stem) for file in self._log.glob("*.json") if file.stem.isdigit())
         if numbers:
             file = self._log / f"{numbers[-1]:08d}.json"
@@ -252,14 +254,14 @@ class ArchiveLog:
                 files = [ArchiveFile.from_json(each) for each in record["files"]]
             except (KeyError, TypeError, ValueError):
                 raise SparkError(f"{file}: not a record of an archive's batch") from None
-            # It is there until all of its files are in their places.
+            # The folder exists until all of its files are in their places.
             if staged.is_dir():
                 self._place(staged, files)
         if self._staging.exists():
             shutil.rmtree(self._staging)
 
 
-# --- Files that are there whole or not at all -----------------------------------------------------
+# --- Files that are written completely or not at all ----------------------------------------------
 
 
 def _write_whole(file: Path, data: dict[str, Any]) -> None:
@@ -284,7 +286,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder be safe."""
+    """Sync the names in a folder to disk."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -293,7 +295,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _with_parents(folders: Iterable[Path], top: Path) -> list[Path]:
-    """Folders and all above them up to ``top``, deepest first."""
+    """Return folders and their parents up to ``top``, the deepest first."""
     found = {top}
     for folder in folders:
         each = folder

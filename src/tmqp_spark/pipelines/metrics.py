@@ -33,7 +33,7 @@ __all__ = [
     "totals",
 ]
 
-#: Rows of the table over time that are fetched at most.
+#: The most rows of the table over time that are fetched.
 _MOST_ROWS: Final = 200_000
 _COLUMNS: Final = "channel string, queue int, timestamp timestamp, value binary"
 _HEADERS: Final = "headers array<struct<key:string,value:string>>"
@@ -41,10 +41,10 @@ _HEADERS: Final = "headers array<struct<key:string,value:string>>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """What came to a queue from ``at_s`` (Unix time) on for ``seconds``.
+    """The messages that arrived in a queue during ``seconds`` from ``at_s`` (Unix time) on.
 
-    Latencies are milliseconds from the time that the producer wrote to the time at which the broker
-    had the message; None where no message has one.
+    Latencies are milliseconds from the time in the producer's header to the arrival at the broker;
+    None if no message has this header.
     """
 
     at_s: float
@@ -59,13 +59,13 @@ class Bucket:
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """Messages per second."""
         return self.messages / self.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTotal:
-    """A queue over the whole time: ``peak_rate`` is that of its fullest bucket."""
+    """A queue over the whole time; ``peak_rate`` is the rate of its fullest bucket."""
 
     channel: str
     queue: int
@@ -77,8 +77,8 @@ class QueueTotal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
-    """A queue now: ``waiting`` for consumers, ``kept`` for readers, and by group how much of that
-    is unread."""
+    """The current depth of a queue: messages ``waiting`` for consumers, ``kept`` for readers, and
+    by group how many of the kept ones are unread."""
 
     channel: str
     queue: int
@@ -90,7 +90,7 @@ class Depth:
 def messages_of(
     spark: SparkSession, options: dict[str, str], archive: str | None, header: str | None
 ) -> DataFrame:
-    """The columns that measures need, of what a broker keeps or of an archive."""
+    """Return the columns to measure, of kept messages or of an archive."""
     if archive is not None:
         return spark.read.parquet(archive)
     schema = f"{_COLUMNS}, {_HEADERS}" if header else _COLUMNS
@@ -98,12 +98,12 @@ def messages_of(
 
 
 def measure(messages: DataFrame, bucket: str, header: str | None = None) -> list[Bucket]:
-    """Count and time what came, in buckets of a length.
+    """Measure numbers and latencies of messages in buckets of time.
 
     :param messages: with channel, queue, timestamp, value, and headers if ``header`` is given.
-    :param bucket: such as ``1m``.
-    :param header: which header says when the producer sent the message, in ms since 1970.
-    :raises SparkError: when that would be too many rows.
+    :param bucket: the length of a bucket, such as ``1m``.
+    :param header: the header with the time of sending, in ms since 1970.
+    :raises SparkError: if there would be too many rows.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as everybody calls it; Spark
 
@@ -158,7 +158,7 @@ def _bucket(row: Any, seconds: float) -> Bucket:
 
 
 def totals(buckets: Iterable[Bucket]) -> list[QueueTotal]:
-    """Each queue over the whole time."""
+    """Sum up each queue over the whole time."""
     found: dict[tuple[str, int], list[Bucket]] = {}
     for each in buckets:
         found.setdefault((each.channel, each.queue), []).append(each)
@@ -176,9 +176,9 @@ def totals(buckets: Iterable[Bucket]) -> list[QueueTotal]:
 
 
 def depths(client: Client) -> list[Depth]:
-    """How deep every durable queue is now.
+    """Request the current depth of every durable queue.
 
-    :raises OperationFailed: when the broker refuses.
+    :raises OperationFailed: if the broker refuses.
     """
     behind: dict[tuple[str, int], dict[str, int]] = {}
     for each in client.list_groups():
@@ -200,7 +200,7 @@ def depths(client: Client) -> list[Depth]:
 
 
 def metrics_svg(buckets: list[Bucket]) -> str:
-    """Rates over time, and latencies where they are known."""
+    """Plot rates over time, and latencies if they are known."""
     names = sorted({(each.channel, each.queue) for each in buckets})
     rates: dict[str, list[tuple[float, float]]] = {}
     late: dict[str, list[tuple[float, float]]] = {}
@@ -210,7 +210,7 @@ def metrics_svg(buckets: list[Bucket]) -> str:
         mine = {
             each.at_s: each for each in buckets if (each.channel, each.queue) == (channel, queue)
         }
-        # A bucket in which nothing came is a rate too.
+        # An empty bucket is also a rate, 0.
         rates[key] = [(at, mine[at].rate if at in mine else 0.0) for at in times]
         known = [(at, mine[at].p95_ms) for at in times if at in mine]
         points = [(at, value) for at, value in known if value is not None]

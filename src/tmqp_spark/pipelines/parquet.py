@@ -24,17 +24,17 @@ from tmqp_spark.transport import BrokerLink
 
 __all__ = ["ArchiveTask", "archive_columns", "write_task"]
 
-#: What the folders say already.
+#: The columns that are in the names of the folders.
 _IN_FOLDERS: Final = ("channel", "queue")
 _DAY_US: Final = 86_400_000_000
-#: Few values in most queues; ids and payloads differ, and looking for repeats costs half the work.
+#: Columns with few values in most queues; looking for repeats in others would double the work.
 _DICTIONARY: Final = ["source"]
 
 
 class ArchiveTask:
-    """What one task does.
+    """The work of one task.
 
-    :param number: of the task, for the names of files.
+    :param number: the number of the task, for the names of files.
     :param folder: where files are staged; the same on every executor.
     :param headers: write the column ``headers`` too.
     """
@@ -61,7 +61,7 @@ class ArchiveTask:
 
 
 def archive_columns(headers: bool) -> list[tuple[str, str, bool]]:
-    """The columns of a file: name, Spark's type, whether it may be null."""
+    """Return the columns of a file: name, Spark's type, and whether it may be null."""
     return [
         (column.name, column.types[0], column.nullable)
         for column in COLUMNS
@@ -73,8 +73,8 @@ def archive_columns(headers: bool) -> list[tuple[str, str, bool]]:
 def write_task(task: ArchiveTask, attempt: int, link: BrokerLink) -> list[ArchiveFile]:
     """Read a range and write its files, one for each day.
 
-    :param attempt: tells this run of the task from others, whose files are left alone.
-    :raises SparkError: as :func:`tmqp_spark.ranges.read_range`, or when the folder is not there.
+    :param attempt: distinguishes this run of the task from others, whose files stay untouched.
+    :raises SparkError: as :func:`tmqp_spark.ranges.read_range`, or if the folder does not exist.
     """
     if not Path(task.folder).is_dir():
         raise SparkError(
@@ -107,7 +107,7 @@ def _batches(task: ArchiveTask, projection: Projection, link: BrokerLink) -> Ite
 
 
 def _by_day(batch: Any) -> Iterator[tuple[int, Any]]:
-    """The rows of each day, counted from 1970."""
+    """Divide rows by day, counted from 1970."""
     times = batch.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False)
     days = times // _DAY_US
     first, last = int(days.min()), int(days.max())
@@ -154,7 +154,7 @@ class _DayFile:
         self._rows += batch.num_rows
 
     def finish(self) -> ArchiveFile:
-        """Close it, and have it be safe."""
+        """Close the file and sync it to disk."""
         self._writer.close()
         number = os.open(self._path, os.O_RDONLY)
         try:
@@ -175,7 +175,7 @@ class _DayFile:
         )
 
     def give_up(self) -> None:
-        """Remove it, as far as that can be."""
+        """Remove the file, if possible."""
         try:
             self._writer.close()
         finally:

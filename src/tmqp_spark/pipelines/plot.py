@@ -1,4 +1,4 @@
-"""Plots: lines over time as SVG, with nothing but text to make them."""
+"""Plots lines over time as SVG, without any library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RIGHT: Final = 190
 _TOP: Final = 36
 _HEIGHT: Final = 180
 _GAP: Final = 56
-#: Told apart by people who see fewer colours, too (Okabe and Ito).
+#: Colours that colour-blind people can distinguish (Okabe and Ito).
 _COLOURS: Final = (
     "#0072b2",
     "#d55e00",
@@ -33,7 +33,8 @@ _TICKS: Final = 4
 
 
 class Panel:
-    """One plot of several: its title, and lines by name, each of (seconds since 1970, value)."""
+    """One of several plots: its title, and its lines by name, each a list of (seconds since 1970,
+    value)."""
 
     __slots__ = ("lines", "title")
 
@@ -43,7 +44,7 @@ class Panel:
 
 
 def plot_svg(title: str, panels: Sequence[Panel]) -> str:
-    """The panels below one another, over the same time."""
+    """Draw the panels below each other, with a common time axis."""
     height = _TOP + len(panels) * (_HEIGHT + _GAP)
     points = [point for panel in panels for line in panel.lines.values() for point in line]
     first = min((at for at, _ in points), default=0.0)
@@ -107,7 +108,7 @@ def _panel(panel: Panel, top: int, first: float, last: float) -> list[str]:
 
 
 def nice_step(most: float) -> float:
-    """A round step of which at most six reach the largest value."""
+    """Return a round step, so that at most six steps reach the largest value."""
     if most <= 0:
         return 1.0
     rough = most / _TICKS

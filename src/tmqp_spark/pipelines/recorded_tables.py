@@ -1,4 +1,4 @@
-"""The tables about what was recorded: captures of the wire, and a fuzzer's corpus."""
+"""The tables about wire captures and a fuzzer's corpus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RULE: Final = "substring_index(error, ':', 1)"
 
 
 def frames(spark: SparkSession, paths: list[str], layout: str, skip_bytes: int = 0) -> DataFrame:
-    """Every frame of some files, and everything that is none."""
+    """Read every frame of some files, and all invalid bytes."""
     return (
         spark.read.format("tmqp_capture")
         .option("layout", layout)
@@ -29,7 +29,7 @@ def frames(spark: SparkSession, paths: list[str], layout: str, skip_bytes: int =
 
 
 def frame_kinds(found: DataFrame) -> list[Any]:
-    """Rows of direction, type, frames and bytes, the commonest first."""
+    """Return rows of direction, type, frames and bytes, the most frequent first."""
     return (
         found.where("type is not null")
         .groupBy("dir", "type")
@@ -41,7 +41,7 @@ def frame_kinds(found: DataFrame) -> list[Any]:
 
 
 def faults(found: DataFrame, most: int) -> list[Any]:
-    """Rows of rule, count, files and an example, the commonest first."""
+    """Return rows of rule, count, files and an example, the most frequent first."""
     return (
         found.where("error is not null")
         .selectExpr(f"{_RULE} as rule", "file", "flow", "error_offset", "error")
@@ -62,10 +62,10 @@ def faults(found: DataFrame, most: int) -> list[Any]:
 
 
 def answer_times(found: DataFrame) -> list[Any]:
-    """How long what asks for an answer waited: rows of type, asked, answered, p50, p95 and most ms.
+    """Return response times: rows of type, asked, answered, and p50, p95 and most in milliseconds.
 
-    An answer is a Response or Acknowledge that bears the id of the message, in the same flow of the
-    same file, in the other direction.
+    An answer is a Response or Acknowledge with the message's id, in the same flow of the same file,
+    and in the other direction.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as everybody calls it; Spark
 
@@ -106,7 +106,8 @@ def answer_times(found: DataFrame) -> list[Any]:
 
 
 def corpus_shape(found: DataFrame) -> Any:
-    """A row about a corpus: files, frames, bytes, inputs with a fault, and the longest frame."""
+    """Return a row about a corpus: files, frames, bytes, inputs with a fault, and the longest
+    frame."""
     return found.selectExpr(
         "count(distinct file) as files",
         "count(type) as frames",

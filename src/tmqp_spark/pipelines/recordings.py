@@ -18,14 +18,14 @@ from tmqp_spark.errors import InvalidSchema, SparkError
 
 __all__ = ["ParquetFile", "Span", "find_files", "inspect_file", "read_span"]
 
-#: Rows that are read at once.
+#: The number of rows that are read at a time.
 _BATCH_ROWS: Final = 10_000
 _PARTITION_COLUMNS: Final = ("channel", "queue")
 
 
 class ParquetFile:
-    """A file to replay: ``path``, its ``rows`` and ``bytes`` (uncompressed), and what its folders
-    say of ``channel`` and ``queue`` (empty and -1 where they say nothing)."""
+    """A file to replay: ``path``, its ``rows`` and ``bytes`` (uncompressed), and the ``channel``
+    and ``queue`` in the names of its folders (empty and -1 if they are missing)."""
 
     __slots__ = ("began_us", "bytes", "channel", "day", "first", "path", "queue", "rows")
 
@@ -45,8 +45,8 @@ class ParquetFile:
         self.bytes = bytes
         self.channel = channel
         self.queue = queue
-        #: What its folders say of the day; when its earliest message came and the lowest sequence,
-        #: as far as it says; else empty and 0.
+        #: The day in the names of its folders, empty if missing; the arrival time of its earliest
+        #: message and its lowest sequence, 0 if unknown.
         self.day = day
         self.began_us = began_us
         self.first = first
@@ -56,12 +56,12 @@ class ParquetFile:
 
     @property
     def order(self) -> tuple[str, int, str, int, int, str]:
-        """Files of a queue come together, in the order of their messages."""
+        """The sort key: files of a queue are consecutive, in the order of their messages."""
         return (self.channel, self.queue, self.day, self.began_us, self.first, self.path)
 
 
 class Span:
-    """Rows ``start`` up to, not including, ``end`` of a file."""
+    """The rows of a file from ``start`` to before ``end``."""
 
     __slots__ = ("channel", "end", "path", "queue", "start")
 
@@ -77,16 +77,16 @@ class Span:
 
 
 def find_files(place: Path) -> list[Path]:
-    """The Parquet files of a folder, or the one that is named; not those that are being written.
+    """Return the Parquet files of a folder, or the single file; not those that are being written.
 
-    :raises SparkError: when there are none.
+    :raises SparkError: if there are none.
     """
     if place.is_file():
         return [place]
     found = [
         file
         for file in sorted(place.rglob("*.parquet"))
-        # As Spark does: what begins so is no data.
+        # As in Spark, files and folders whose names begin so are not data.
         if not any(part.startswith(("_", ".")) for part in file.relative_to(place).parts)
     ]
     if not found:
@@ -95,9 +95,9 @@ def find_files(place: Path) -> list[Path]:
 
 
 def inspect_file(file: Path, top: Path) -> ParquetFile:
-    """What a file says about itself, and its folders below ``top`` about it.
+    """Read the properties of a file from its metadata and the names of its folders below ``top``.
 
-    :raises SparkError: when it is no Parquet file, or has no column ``value``.
+    :raises SparkError: if it is not a Parquet file, or has no column ``value``.
     """
     try:
         with pq.ParquetFile(file) as opened:
@@ -135,7 +135,7 @@ def _folders(file: Path, top: Path) -> dict[str, str]:
 
 
 def _least(about: Any, name: str) -> Any:
-    """The least value of a column, by the statistics of its row groups; None if they lack it."""
+    """Return the least value of a column from the statistics of its row groups; None if unknown."""
     found: list[Any] = []
     for number in range(about.num_row_groups):
         group = about.row_group(number)
@@ -149,11 +149,11 @@ def _least(about: Any, name: str) -> Any:
 
 
 def read_span(span: Span, columns: list[str], target: tuple[str, int] | None) -> Iterator[Any]:
-    """The rows of a span as batches with these columns, in this order.
+    """Read the rows of a span as batches with these columns, in this order.
 
-    :param target: channel and queue to write to all rows; None for the rows' own, or their
-        folders'.
-    :raises InvalidSchema: when a column is nowhere.
+    :param target: the channel and queue of all rows; None for those of the rows, or of their
+        folders.
+    :raises InvalidSchema: if a column is missing.
     """
     with pq.ParquetFile(span.path) as opened:
         present = [name for name in columns if name in opened.schema_arrow.names]

@@ -46,15 +46,15 @@ __all__ = ["ReplayPlan", "ReplaySummary", "Target", "replay", "replay_name"]
 
 _VERSION: Final = 1
 _CHUNK_ROWS: Final = 100_000
-#: A chunk is one transaction, which a broker bounds (max_transaction_bytes, 256 MiB).
+#: A chunk is one transaction, whose size a broker limits (max_transaction_bytes, 256 MiB).
 _CHUNK_BYTES: Final = 64 << 20
-#: What is replayed of a message, besides where it goes.
+#: The columns of a message that are replayed, besides its target.
 _COLUMNS: Final = ("value", "headers", "high_priority", "ttl")
 
 
 @dataclass(slots=True, kw_only=True)
 class ReplaySummary:
-    """What a run replayed; ``skipped`` messages were there from an earlier run."""
+    """The results of a run; an earlier run had already pushed the ``skipped`` messages."""
 
     application: str
     source: str
@@ -67,10 +67,10 @@ class ReplaySummary:
 
 
 class Target:
-    """Where rows go: a queue, or each row's own.
+    """The target of rows: one queue, or each row's own.
 
     :param text: ``orders-copy/7``, or ``same``.
-    :raises InvalidOption: when it is neither.
+    :raises InvalidOption: if it is neither.
     """
 
     def __init__(self, text: str) -> None:
@@ -84,7 +84,7 @@ class Target:
 
 
 def replay_name(place: Path, target: Target) -> str:
-    """The application of a replay that was given no name: the same for the same command."""
+    """Return the application of a replay without a name, which is the same for the same command."""
     what = f"{place.resolve()}\0{target.text}".encode()
     return f"replay-{blake2b(what, digest_size=8).hexdigest()}"
 
@@ -93,9 +93,9 @@ def replay_name(place: Path, target: Target) -> str:
 
 
 class ReplayPlan:
-    """Which rows each chunk has: files in a fixed order, in segments that are cut alike.
+    """Defines the rows of each chunk: files in a fixed order, in segments with equal chunk sizes.
 
-    :param file: where it is written down.
+    :param file: the file that stores the plan.
     """
 
     def __init__(self, file: Path) -> None:
@@ -111,9 +111,9 @@ class ReplayPlan:
                 raise SparkError(f"{file}: a plan of version {version}, not {_VERSION}")
 
     def extend(self, files: list[ParquetFile], chunk_rows: int) -> None:
-        """Add the files that are not in it yet, and write it down.
+        """Add the files that are not in the plan yet, and store it.
 
-        :raises SparkError: when one that is in it has other rows now.
+        :raises SparkError: if a file in the plan now has another number of rows.
         """
         known = {each["path"]: each for segment in self._segments for each in segment["files"]}
         fresh = []
@@ -146,7 +146,7 @@ class ReplayPlan:
         sync_folder(self._file.parent)
 
     def chunks(self) -> list[list[Span]]:
-        """The spans of each chunk; the first is number 1."""
+        """Return the spans of each chunk; the first chunk has the number 1."""
         found: list[list[Span]] = []
         for segment in self._segments:
             most = int(segment["chunk_rows"])
@@ -171,7 +171,7 @@ class ReplayPlan:
 
 
 class _Task:
-    """What one task stages."""
+    """The work of one task."""
 
     __slots__ = ("columns", "connection", "key", "sink", "spans", "target")
 
@@ -209,9 +209,9 @@ def replay(
     """Push the rows of Parquet files into queues, each once under this application's name.
 
     :param place: a folder of Parquet files, or one; shared with the executors.
-    :param rate: messages a second at most; as fast as it goes if None.
-    :param preserve_ids: messages keep the ids they had; else they get new ones.
-    :raises SparkError: when it cannot continue; run again it continues where it was.
+    :param rate: the most messages per second; None for no limit.
+    :param preserve_ids: messages keep their ids; otherwise they get new ones.
+    :raises SparkError: if it cannot continue; the next run continues from there.
     """
     began = time.monotonic()
     files = [inspect_file(file, place) for file in find_files(place)]
@@ -262,13 +262,14 @@ def _chunk_rows(files: list[ParquetFile], rate: float | None) -> int:
     each_bytes = sum(each.bytes for each in files) / rows if rows else 0
     most = _CHUNK_ROWS if each_bytes <= 0 else int(_CHUNK_BYTES / each_bytes)
     if rate is not None:
-        # What is visible at once is what a second has.
+        # A chunk becomes visible at once, so it has the messages of one second.
         most = min(most, int(rate))
     return max(1, min(_CHUNK_ROWS, most))
 
 
 def _has(files: list[ParquetFile], name: str) -> bool:
-    """Whether the files have a column; they are of one kind, so the first tells."""
+    """Whether the files have a column; only the first is examined, because all have the same
+    columns."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only here
 
     return name in pq.read_schema(files[0].path).names
@@ -279,7 +280,7 @@ def _rows(chunk: list[Span]) -> int:
 
 
 def _divided(chunk: list[Span], parts: int) -> list[list[Span]]:
-    """A chunk's spans for so many tasks, in order and about as long as one another."""
+    """Divide a chunk's spans into about equal parts for the tasks, in order."""
     share = max(1_000, -(-_rows(chunk) // parts))
     found: list[list[Span]] = [[]]
     room = share
@@ -297,7 +298,7 @@ def _divided(chunk: list[Span], parts: int) -> list[list[Span]]:
 
 
 def _last_epoch(link: BrokerLink, application: str) -> int:
-    """The last chunk that the broker has; 0 for none."""
+    """Return the number of the last chunk that the broker has; 0 for none."""
     answer = link.ask(OP_LIST_TRANSACTIONS, f"transactions of {application}", application)
     try:
         most = max(len(answer.payload), TransactionInformation.max_bytes)
@@ -318,7 +319,8 @@ def _tell(reporter: Reporter, number: int, count: int, summary: ReplaySummary) -
 
 
 def _stage_in_task(task: _Task) -> tuple[int, int]:
-    """Runs on an executor: number and message count of the task's transaction."""
+    """Stage the rows of a task, on an executor; return number and message count of its
+    transaction."""
     from pyspark import TaskContext  # noqa: PLC0415 - only there where Spark is
 
     settle_memory()

@@ -13,15 +13,16 @@ from tmqp_spark.errors import SparkError
 __all__ = ["Reporter", "explain", "plain_number"]
 
 _OURS: Final = "tmqp_spark."
-#: Of what Spark says, which may be a page.
+#: The longest text of an error of Spark, which may be a page.
 _LONGEST: Final = 500
 
 
 class Reporter:
     """Writes progress to a stream, by default standard error.
 
-    :param as_json: a JSON object a line, with ``at``, ``event`` and the fields, instead of text.
-    :param quiet: nothing but warnings.
+    :param as_json: write one JSON object per line, with ``at``, ``event`` and the fields, instead
+        of text.
+    :param quiet: write only warnings.
     """
 
     def __init__(
@@ -33,17 +34,17 @@ class Reporter:
         self._began = time.monotonic()
 
     def say(self, event: str, text: str, **fields: Any) -> None:
-        """Tell what happened.
+        """Report an event.
 
-        :param event: its name, for programs: ``batch``.
+        :param event: the name of the event, for programs: ``batch``.
         :param text: the same for people.
-        :param fields: what programs may want to know of it.
+        :param fields: the details, for programs.
         """
         if not self._quiet:
             self._write("info", event, text, fields)
 
     def warn(self, event: str, text: str, **fields: Any) -> None:
-        """Tell what somebody should look at; not even ``quiet`` keeps it back."""
+        """Report a warning, even if ``quiet`` is set."""
         self._write("warning", event, text, fields)
 
     def _write(self, level: str, event: str, text: str, fields: dict[str, Any]) -> None:
@@ -57,20 +58,20 @@ class Reporter:
         try:
             print(line, file=stream, flush=True)
         except BrokenPipeError:
-            # Nobody listens any more, which is no reason to leave work half done.
+            # The reader of the output has gone, which is no reason to stop the work.
             self._quiet = True
 
 
 def plain_number(number: float) -> str:
-    """A number with its thousands set apart: ``1,234,567``."""
+    """Format a number with thousands separators: ``1,234,567``."""
     return f"{number:,.0f}"
 
 
 def explain(error: BaseException) -> tuple[str, str]:
-    """Which of our errors it is (a name of :mod:`tmqp_spark.errors`, or empty), and what it says.
+    """Return the class name of our error (of :mod:`tmqp_spark.errors`, or empty) and its text.
 
     An error in a task reaches the driver as the text of a Python traceback inside that of Java's:
-    the last line that names one of our errors says what happened.
+    the last line that names one of our errors is used.
     """
     if isinstance(error, SparkError):
         return type(error).__name__, str(error)

@@ -15,10 +15,11 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stop:
-    """Whether the pipeline is to end after what it is doing.
+    """The request to end a pipeline after its current work.
 
-    As a context it takes SIGTERM and SIGINT: the first sets :attr:`wanted`, a second raises
-    KeyboardInterrupt at once.  Signals reach the main thread only, so elsewhere it takes none.
+    As a context manager it handles SIGTERM and SIGINT: the first one sets :attr:`wanted`, the
+    second one raises KeyboardInterrupt immediately.  Only the main thread gets signals, so in other
+    threads it handles none.
     """
 
     def __init__(self, reporter: Reporter) -> None:
@@ -28,15 +29,15 @@ class Stop:
 
     @property
     def wanted(self) -> bool:
-        """Somebody asked for the end."""
+        """Whether a stop was requested."""
         return self._event.is_set()
 
     def want(self) -> None:
-        """Ask for the end."""
+        """Request a stop."""
         self._event.set()
 
     def sleep(self, seconds: float) -> None:
-        """Wait, but not beyond the time when the end is asked for."""
+        """Wait, or return when a stop is requested."""
         if seconds > 0:
             self._event.wait(seconds)
 

@@ -39,10 +39,11 @@ def tail(
     last: int = 0,
     follow: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """The messages of queues, by column name, in order within each queue.
+    """Yield the messages of queues, as values by column name, in order within each queue.
 
-    :param last: begin with about so many of each queue that are there (sequences have gaps).
-    :param follow: continue with what comes, until the end is asked for.
+    :param last: begin with about this number of existing messages of each queue (sequences have
+        gaps).
+    :param follow: continue with new messages, until a stop is requested.
     :raises SparkError: as the source does.
     """
     check_stream(source)
@@ -70,7 +71,7 @@ def tail(
 
 
 def _back(start: dict[str, Any], last: int, states: dict[str, QueueState]) -> dict[str, Any]:
-    """So many sequences before, but not before what is kept."""
+    """Move places back by a number of sequences, but not before the earliest kept message."""
     places: Places = {}
     for key, place in read_checkpoint(start).items():
         earliest = states[key].earliest if key in states else place.next
@@ -89,7 +90,7 @@ def _rows(
 
 
 def to_text(row: dict[str, Any]) -> str:
-    """A line for people; what a terminal would obey is written out."""
+    """Format a message as a line for people, with control characters escaped."""
     value = row["value"] or b""
     text = value.decode("utf-8", "replace")
     shown = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
@@ -98,7 +99,7 @@ def to_text(row: dict[str, Any]) -> str:
 
 
 def to_json(row: dict[str, Any]) -> str:
-    """A JSON object; a payload that is no text is in ``base64``."""
+    """Format a message as a JSON object; a payload that is not UTF-8 is in ``base64``."""
     data = {**row, "timestamp": row["timestamp"].isoformat()}
     headers = row["headers"]
     data["headers"] = headers and [[pair["key"], pair["value"]] for pair in headers]

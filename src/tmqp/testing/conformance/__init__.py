@@ -1,7 +1,7 @@
-"""The cases of the conformance suite, and what plays them: all of it pure.
+"""The cases of the conformance suite, and their player, without I/O.
 
-- ``talk``: the words that scripts are written in; ``cases``, ``steps``, ``patterns``: what they
-  make; ``verdicts``: what may come of a case.
+- ``talk``: the words of scripts; ``cases``, ``steps``, ``patterns``: the objects that they make;
+  ``verdicts``: the possible results of a case.
 - ``player``: plays a case on a ``lines.Stage``; ``memory`` is the stage for machines without I/O.
 - ``servers`` and ``clients``: the cases for the two roles, one module for each group.
 

@@ -1,4 +1,4 @@
-"""A case: what is tried, why, and which rules of the protocol it is about."""
+"""A case: its script, its reason, and the rules of the protocol that it checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tmqp.testing.conformance.verdicts import Level
 
 __all__ = ["CAPABILITIES", "Bounds", "Case", "Script", "case", "flatten"]
 
-#: What a peer may have or not; a case that needs one that it has not is *unimplemented*.
+#: Optional capabilities of peers; a case that needs a missing one is *unimplemented*.
 CAPABILITIES: Final = {
     "acl": "an operation is refused to the given user",
     "admin": "the tester may use the operations marked admin",
@@ -40,7 +40,7 @@ Script: TypeAlias = "Sequence[Step | Sequence[Step]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a case may cost."""
+    """The limits of a case."""
 
     seconds: float = 30.0
     received_bytes: int = 33_554_432
@@ -53,9 +53,9 @@ class Case:
 
     ``id`` is ``role.group.name`` and never changes.  ``why`` is one sentence that a stranger
     understands.  ``requires`` are ids of rules in docs/protocol.md: ``F48``, ``rule-source``,
-    ``x-deferred``.  ``needs`` are keys of :data:`CAPABILITIES`.  ``task`` is what a client under
-    test is asked to do.  ``pongs``: the player answers pings that the case does not expect.
-    ``loose``: what comes beyond the script's answers is not looked at.
+    ``x-deferred``.  ``needs`` are keys of :data:`CAPABILITIES`.  ``task`` is the task of a client
+    under test.  ``pongs``: the player answers pings that the case does not expect.  ``loose``:
+    messages after the script's answers are ignored.
     """
 
     id: str
@@ -82,7 +82,7 @@ class Case:
         return self.id.split(".")[1]
 
     def place(self, line: str) -> str:
-        """At which of the peer's addresses this line is opened; empty for the first."""
+        """Return the address of the peer at which a line is opened; empty for the first."""
         opened = (step for step in self.steps if isinstance(step, Open) and step.line == line)
         return next((step.at for step in opened), "")
 
@@ -93,7 +93,7 @@ class Case:
 
 
 def flatten(script: Script) -> Iterator[Step]:
-    """The steps of a script, one after the other."""
+    """Return the steps of a script as one list."""
     for each in script:
         if isinstance(each, Sequence):
             yield from each
@@ -118,8 +118,8 @@ def case(
     """Make a case.
 
     :param requires: rule ids, separated by spaces.
-    :param needs: capabilities, separated by spaces; ``known`` are those that there are.
-    :raises ValueError: when an id, a rule or a capability is not of its form, or a text is missing.
+    :param needs: capabilities, separated by spaces; ``known`` are the existing ones.
+    :raises ValueError: if an id, a rule or a capability is invalid, or a text is missing.
     """
     rules = tuple(requires.split())
     wanted = tuple(needs.split())

@@ -1,7 +1,6 @@
-"""The lines of a running case: what was sent and heard on each connection, in order.
+"""The lines of a running case: the sent and received messages of each connection, in order.
 
-:class:`Wire` and :class:`Stage` are what the player needs of the world: a socket, or a machine in
-memory.
+:class:`Wire` and :class:`Stage` are the interfaces to the peer: over a socket, or in memory.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ __all__ = ["Entry", "Kind", "Line", "Log", "Stage", "Stream", "UnreachableError"
 
 _PREAMBLE_BYTES: Final = len(PREAMBLE)
 _READER: Final = Limits(max_payload_bytes=268_435_456)
-#: Of one piece of bytes a log keeps so much.
+#: The most bytes that a log keeps of one piece.
 _LOGGED_BYTES: Final = 65_536
 
 
 class UnreachableError(Exception):
-    """A connection could not be opened, or the client did not come."""
+    """A connection could not be opened, or the client did not connect."""
 
 
 class Wire(Protocol):
@@ -44,29 +43,29 @@ class Wire(Protocol):
 
     @property
     def closed(self) -> bool:
-        """The peer has closed it, or it is broken."""
+        """Whether the peer has closed it, or it has failed."""
 
     def send(self, data: bytes) -> None:
-        """Send bytes as one write; a peer that has closed is noticed by :meth:`receive`."""
+        """Send bytes in one write; :meth:`receive` notices if the peer has closed."""
 
     def receive(self, wait_s: float) -> bytes:
-        """The next bytes; empty when none come in this time, or the peer has closed."""
+        """Return the next bytes; empty if none arrive in this time, or the peer has closed."""
 
     def close(self, how: str) -> None:
-        """End it: ``end``, ``half`` or ``abort`` (:class:`Close`)."""
+        """End the connection: ``end``, ``half`` or ``abort`` (:class:`Close`)."""
 
 
 class Stage(Protocol):
-    """Where a case is played."""
+    """The environment of a case: it opens connections to the peer, and has the clock."""
 
     def open(self, line: str, case: Case) -> Wire:
         """Connect to the server; or wait until the client under test connects.
 
-        :raises UnreachableError: when that fails.
+        :raises UnreachableError: if that fails.
         """
 
     def now(self) -> float:
-        """Seconds, of any clock that does not go back."""
+        """Return seconds of any monotonic clock."""
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
@@ -74,12 +73,12 @@ class Stage(Protocol):
     def restart(self) -> None:
         """Kill the server and start it again.
 
-        :raises UnreachableError: when it does not come back, or nobody can restart it.
+        :raises UnreachableError: if it does not return, or cannot be restarted.
         """
 
 
 class Kind(StrEnum):
-    """What an entry of a log is."""
+    """The kind of an entry in a log."""
 
     SENT = "sent"
     RECEIVED = "received"
@@ -87,9 +86,9 @@ class Kind(StrEnum):
 
 
 class Entry:
-    """One entry of a wire log: when (seconds since the case began), on which line, what.
+    """One entry of a wire log: the time (seconds since the case began), the line, and the bytes.
 
-    ``size`` is the true number of bytes; of long pieces ``data`` holds only the beginning.
+    ``size`` is the true number of bytes; ``data`` has only the beginning of long pieces.
     """
 
     __slots__ = ("at_s", "data", "kind", "line", "note", "size")
@@ -104,9 +103,9 @@ class Entry:
 
 
 class Log:
-    """What happened in one case, in order.
+    """The events of one case, in order.
 
-    :param secret: bytes that are not written down where they were sent.
+    :param secret: sent bytes that are masked, such as a token.
     """
 
     __slots__ = ("_began", "_secret", "_stage", "entries", "received_bytes")
@@ -133,12 +132,13 @@ class Log:
 
 
 class Stream:
-    """One connection of a case: the wire, and what came on it and is not looked at yet (``seen``).
+    """One connection of a case: the wire, and the received messages that are not examined yet
+    (``seen``).
 
-    ``accepted``: the peer serves this line, so that a fence can be put.  ``quiet``: there is no
-    fence; a moment of silence shows that nothing more comes.  ``last``: what was sent last, if it
-    is a message.  ``complaint``: what of the peer's bytes is nothing that it may say.  What the
-    bytes mean, a subclass knows.
+    ``accepted``: the peer serves this line, so that a fence can be sent.  ``quiet``: there is no
+    fence; a moment of silence shows that nothing more arrives.  ``last``: the last message that was
+    sent, if any.  ``complaint``: the description of invalid bytes from the peer.  A subclass
+    interprets the bytes.
     """
 
     def __init__(self, name: str, wire: Wire, log: Log) -> None:
@@ -154,24 +154,24 @@ class Stream:
 
     @property
     def fenced(self) -> bool:
-        """A fence is put and not passed."""
+        """Whether a fence was sent and its answer has not arrived."""
         raise NotImplementedError
 
     def put_fence(self, fence: Fence) -> None:
-        """Ask for something that comes after all that is on its way."""
+        """Request something whose answer arrives after everything that was sent before it."""
         raise NotImplementedError
 
     def take(self, data: bytes) -> None:
-        """Read what the peer has sent into ``seen``."""
+        """Decode received bytes into ``seen``."""
         raise NotImplementedError
 
     @property
     def unfinished(self) -> bool:
-        """What has come ends inside something."""
+        """Whether the received bytes end inside a message."""
         raise NotImplementedError
 
     def note(self, sent: object) -> None:
-        """Remember what is sent, if it is a message."""
+        """Remember the sent bytes, if they are a message."""
         self.last = sent
 
     def send(self, data: bytes, sent: object = None, note: str = "") -> None:
@@ -182,7 +182,7 @@ class Stream:
         self.wire.send(data)
 
     def receive(self, wait_s: float) -> bool:
-        """Wait so long for more; False when nothing came, or the stream is over."""
+        """Wait this time for more bytes; return False if none arrived, or the stream has ended."""
         if self.ended:
             return False
         data = self.wire.receive(max(0.0, wait_s))
@@ -198,14 +198,14 @@ class Stream:
         return True
 
     def close(self, how: str) -> None:
-        """End it from this side."""
+        """End the connection from this side."""
         self._log.add(self.name, Kind.NOTE, note=f"this side: {how}")
         self.wire.close(how)
         if how != "half":
             self.ended = True
 
     def release(self) -> None:
-        """Give the wire back, whoever has ended it."""
+        """Close the wire, whichever side has ended the connection."""
         if not self.ended:
             self.close("end")
         else:
@@ -213,9 +213,8 @@ class Stream:
 
 
 class Line(Stream):
-    """A connection on which TMQP is spoken: ``accepted`` when the hello is, so that messages flow
-    and pings are answered.
-    """
+    """A TMQP connection: ``accepted`` once the hello is, so that messages flow and pings are
+    answered."""
 
     def __init__(self, name: str, wire: Wire, log: Log, *, pongs: bool) -> None:
         super().__init__(name, wire, log)
@@ -277,7 +276,7 @@ class Line(Stream):
             self.complaint = f"the peer sent what is not a message: {self._decoder.error}"
 
     def _sort(self, frame: Frame) -> None:
-        """Keep a message, unless it is for the player and not for the case."""
+        """Keep a message, unless it is only for the player."""
         if frame.type == TYPE_PONG and self.fenced_by_ping:
             self.fenced_by_ping -= 1
         elif self.fence_id and frame.message_id == self.fence_id:

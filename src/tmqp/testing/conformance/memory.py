@@ -1,8 +1,7 @@
-"""The stage in memory: cases against any server or client without I/O, with a clock of its own.
+"""The stage in memory: plays cases against any server or client without I/O, in virtual time.
 
-What is under test is a :class:`Machine`, which takes bytes and the current time and returns bytes.
-A server's machine has many connections; a client's is asked to connect (:meth:`Machine.open`) like
-a server.
+The peer under test is a :class:`Machine`, which takes bytes and the current time and returns bytes.
+A server's machine has many connections; :meth:`Machine.open` lets a client's machine connect.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ class Machine(Protocol):
     """A server with all its connections, or a client, without I/O."""
 
     def open(self, case: Case, now: float) -> int | None:
-        """A new connection: its number; None if there is none."""
+        """Open a connection; return its number, or None if there is none."""
 
     def receive(self, number: int, data: bytes, now: float) -> None:
-        """Bytes of the tester arrive, as one chunk."""
+        """Receive bytes of the tester, as one chunk."""
 
     def take(self, number: int) -> bytes:
-        """What the machine has sent on this connection since the last call."""
+        """Return the bytes that the machine has sent on this connection since the last call."""
 
     def is_closed(self, number: int) -> bool:
         """Whether the machine has closed this connection."""
 
     def end(self, number: int, now: float) -> None:
-        """The tester sends no more on this connection."""
+        """Handle that the tester sends no more on this connection."""
 
     def lose(self, number: int, now: float) -> None:
-        """The connection is gone."""
+        """Handle the loss of the connection."""
 
     def next_deadline(self) -> float | None:
-        """When :meth:`on_deadline` must be called at the latest; None for never."""
+        """Return when to call :meth:`on_deadline` at the latest; None for never."""
 
     def on_deadline(self, now: float) -> None:
-        """This time has come."""
+        """Do what is due at this time."""
 
 
 class MemoryStage:
@@ -58,11 +57,11 @@ class MemoryStage:
         return MemoryWire(self, number)
 
     def now(self) -> float:
-        """The time, in seconds."""
+        """Return the time, in seconds."""
         return self.time_s
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and the machine do what is due in it."""
+        """Let time pass; the machine does what is due meanwhile."""
         until = self.time_s + seconds
         while self.step(until):
             pass
@@ -73,7 +72,7 @@ class MemoryStage:
         raise UnreachableError("a machine in memory cannot be restarted")
 
     def step(self, until: float) -> bool:
-        """Go on to the next thing that is due; False if nothing is until then."""
+        """Advance to the next deadline; return False if there is none until then."""
         due = self.machine.next_deadline()
         if due is None or due > until:
             return False
@@ -92,17 +91,18 @@ class MemoryWire:
 
     @property
     def closed(self) -> bool:
-        """The machine has closed it, or this side has."""
+        """Whether the machine or this side has closed it."""
         return self._left or self._stage.machine.is_closed(self._number)
 
     def send(self, data: bytes) -> None:
-        """The machine reads these bytes, and does what is due at this time."""
+        """Pass bytes to the machine, which also does what is due at this time."""
         if not self.closed:
             self._stage.machine.receive(self._number, data, self._stage.time_s)
         self._stage.wait(0.0)
 
     def receive(self, wait_s: float) -> bytes:
-        """What the machine has sent; time passes until it sends something, or so long."""
+        """Return the machine's bytes; time passes until there are some, or until the wait is
+        over."""
         until = self._stage.time_s + wait_s
         while True:
             data = self._stage.machine.take(self._number)
@@ -113,7 +113,7 @@ class MemoryWire:
                 return self._stage.machine.take(self._number)
 
     def close(self, how: str) -> None:
-        """The transport ends, or this side's half of it."""
+        """End the transport, or this side's half of it."""
         if self._left:
             return
         if how != "abort":

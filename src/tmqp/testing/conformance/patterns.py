@@ -1,4 +1,4 @@
-"""Patterns of messages: what a received frame is compared with, field by field.
+"""Patterns of messages, with which received frames are compared field by field.
 
 A field of a pattern is a value, which must be equal, or a :class:`Matcher`; a field that is not
 given matches anything.  Texts and payloads may contain ``$name``, which stands for a name of the
@@ -60,29 +60,29 @@ class Names:
         self._values: dict[str, str] = {}
 
     def value(self, word: str) -> str:
-        """What ``$word`` stands for."""
+        """Return the value of ``$word``."""
         bound = self._values.get(word)
         if bound is not None:
             return bound
         return f"{word}-{self.suffix}"
 
     def bind(self, word: str, value: str) -> None:
-        """From now on ``$word`` stands for this value."""
+        """Let ``$word`` stand for this value from now on."""
         self._values[word] = value
 
     def text(self, text: str) -> str:
-        """A text with its names replaced."""
+        """Replace the names in a text."""
         return _NAME.sub(lambda found: self.value(found[1]), text) if "$" in text else text
 
     def data(self, data: bytes) -> bytes:
-        """Bytes with the names in them replaced."""
+        """Replace the names in bytes."""
         if b"$" not in data:
             return data
         return _NAME_BYTES.sub(lambda found: self.value(found[1].decode()).encode(), data)
 
 
 class Matcher:
-    """Something that a field is compared with, other than a value."""
+    """A condition for a field, instead of a value."""
 
     def matches(self, value: object, names: Names, sent: object) -> bool:
         """Whether the field's value fits.
@@ -92,7 +92,7 @@ class Matcher:
         raise NotImplementedError
 
     def describe(self) -> str:
-        """What is expected, in a few words."""
+        """Describe the expected value in a few words."""
         raise NotImplementedError
 
 
@@ -262,7 +262,7 @@ def _holds(wanted: Mapping[str, object], found: object, names: Names) -> bool:
 
 
 def fits(wanted: object, value: object, names: Names, sent: object) -> bool:
-    """Whether a value is the wanted one, or fits the matcher that is wanted."""
+    """Whether a value equals the expected one, or fits the expected matcher."""
     if isinstance(wanted, Matcher):
         return wanted.matches(value, names, sent)
     if isinstance(wanted, str):
@@ -276,7 +276,7 @@ def fits(wanted: object, value: object, names: Names, sent: object) -> bool:
 
 
 def describe_value(value: object) -> str:
-    """What a field is expected to be, in a few words."""
+    """Describe the expected value of a field in a few words."""
     if isinstance(value, Matcher):
         return value.describe()
     if isinstance(value, IntEnum):
@@ -286,7 +286,7 @@ def describe_value(value: object) -> str:
 
 
 def type_name(message_type: int) -> str:
-    """The name of a message type, or its number."""
+    """Return the name of a message type, or its number."""
     try:
         return MessageType(message_type).name
     except ValueError:
@@ -294,19 +294,19 @@ def type_name(message_type: int) -> str:
 
 
 class Expected(Protocol):
-    """What a script expects: one thing that is heard on a line."""
+    """One thing that a script expects to receive on a line."""
 
     def difference(self, seen: object, names: Names, sent: object) -> str:
-        """Say in what something heard differs; empty if it fits.
+        """Describe how something received differs; empty if it fits.
 
-        :param sent: what was sent last on the line.
+        :param sent: the message that was sent last on the line.
         """
 
     def fits_but_for_its_code(self, seen: object, names: Names, sent: object) -> bool:
-        """Whether it would fit with another code, a failure for a failure."""
+        """Whether it would fit with another result code, if both codes are failures."""
 
     def describe(self) -> str:
-        """What is expected, in one line."""
+        """Describe the expectation in one line."""
 
 
 class Preamble:
@@ -363,11 +363,11 @@ class Pattern:
         self.fields = fields
 
     def difference(self, seen: object, names: Names, sent: object) -> str:
-        """Say in what a frame differs; empty if it fits."""
+        """Describe how a frame differs; empty if it fits."""
         return self._difference(seen, names, sent, codes=True)
 
     def fits_but_for_its_code(self, seen: object, names: Names, sent: object) -> bool:
-        """Whether the frame would fit with another code: a failure for a failure (or a reason)."""
+        """Whether the frame would fit with another code (or reason), if both are failures."""
         wanted = self.fields.get("content_type")
         if (
             self.code
@@ -404,7 +404,7 @@ class Pattern:
         return ""
 
     def describe(self) -> str:
-        """The expected message in one line."""
+        """Describe the expected message in one line."""
         parts = [type_name(self.kind)]
         parts += [f"{field}={describe_value(value)}" for field, value in self.fields.items()]
         parts += [f"{name}: {describe_value(value)}" for name, value in self.header.items()]

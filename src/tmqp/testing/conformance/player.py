@@ -1,8 +1,10 @@
-"""The player of cases: says what a script says, holds what comes against what may come.
+"""The player of cases: sends a script's messages, and compares the answers with the acceptable
+ones.
 
-The player is pure: it reaches the peer through a :class:`~tmqp.testing.conformance.lines.Stage`, so
-the same case runs over sockets and in memory.  It waits for nothing that a fence can tell: after
-what a script says comes a ping, and when its pong is there, so is all that was sent before it.
+The player has no I/O: it reaches the peer through a :class:`~tmqp.testing.conformance.lines.Stage`,
+so the same case runs over sockets and in memory.  It does not wait for silence if a fence can show
+it: it sends a ping after a script's messages, and once the pong has arrived, so has everything that
+was sent before it.
 """
 
 from __future__ import annotations
@@ -53,16 +55,16 @@ Speaks: TypeAlias = "Callable[[Open, Case, Wire, Log], Stream]"
 
 
 def speaks_tmqp(step: Open, case: Case, wire: Wire, log: Log) -> Stream:
-    """The lines of cases about TMQP."""
+    """Make the line of a case about TMQP."""
     return Line(step.line, wire, log, pongs=case.pongs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long the player waits, in seconds, before it takes silence for an answer.
+    """How long the player waits, in seconds, until silence counts as the answer.
 
-    ``slow`` multiplies all of them, for peers on slow machines.  ``ready_s`` is how long a client
-    gets, once it is accepted, to begin its task: the program on it may hear that a little later.
+    ``slow`` multiplies all of them, for peers on slow machines.  ``ready_s`` is the time for an
+    accepted client to begin its task, because its program may be notified a little later.
     """
 
     answer_s: float = 3.0
@@ -73,28 +75,28 @@ class Patience:
 
     @property
     def answer(self) -> float:
-        """For an answer, or the answer to a ping."""
+        """The time for an answer, or for a pong."""
         return self.answer_s * self.slow
 
     @property
     def quiet(self) -> float:
-        """For silence where nothing proves it."""
+        """The time of silence if no fence can show that nothing more arrives."""
         return self.quiet_s * self.slow
 
     @property
     def ready(self) -> float:
-        """For a client to begin its task."""
+        """The time for a client to begin its task."""
         return self.ready_s * self.slow
 
     @property
     def close(self) -> float:
-        """For the end of a connection."""
+        """The time for the end of a connection."""
         return self.close_s * self.slow
 
 
 @dataclass(slots=True)
 class Result:
-    """What came of one case: the two verdicts, why, and what was on the wire.
+    """The result of one case: the two verdicts, their reason, and the log of the wire.
 
     ``step`` is the number of the step that decided, from 1; 0 if all went well.
     """
@@ -140,8 +142,8 @@ def play(
     """Play a case.
 
     :param suffix: letters and digits that no other run's names end with.
-    :param token: what clients show the server besides; no log has it.
-    :param speaks: what is spoken on the lines.
+    :param token: the token with which clients log in; it is masked in logs.
+    :param speaks: makes lines that speak the protocol.
     :returns: the result; whatever the peer does, nothing is raised.
     """
     player = _Player(case, stage, Names(suffix), patience or Patience(), token, speaks)
@@ -332,7 +334,7 @@ class _Player:
         return None
 
     def _judge(self, line: Stream, step: Hear, fence: Fence) -> _Over:
-        """Why no answer fits."""
+        """Explain why no answer fits."""
         if line.complaint:
             return _Over(Verdict.FAIL, line.complaint)
         seen = line.seen
@@ -367,7 +369,7 @@ class _Player:
 
 
 def _read(data: bytes) -> Frame | None:
-    """The message that these bytes are; None if they are none."""
+    """Read bytes as a message; None if they are not one."""
     decoder = FrameDecoder(_WRITER)
     frames = decoder.feed(data)
     return frames[0] if len(frames) == 1 and decoder.error is None else None
@@ -388,10 +390,10 @@ def _end_fits(answer: Answer, line: Stream) -> bool:
 def _assign(
     answer: Answer, seen: list[object], names: Names, sent: object, *, codes: bool = True
 ) -> dict[int, int] | None:
-    """Which seen message is which of the expected ones (place -> number); None if they do not fit.
+    """Assign the seen messages to the expected ones (index -> number); None if they do not fit.
 
-    Without order each expected message takes the first that fits it; patterns of one answer that
-    overlap must name the narrower first.
+    If the order does not matter, each expected message gets the first that fits it, so of
+    overlapping patterns in one answer, the narrower one must be first.
     """
     if len(seen) < len(answer.expected) or (not answer.more and len(seen) > len(answer.expected)):
         return None
@@ -422,7 +424,7 @@ def _difference(
     sent: object,
     ended: bool = False,
 ) -> str:
-    """What distinguishes what came from an answer, in a sentence."""
+    """Describe in a sentence how the received messages differ from an answer."""
     for number, expected in enumerate(answer.expected, 1):
         if number > len(seen):
             end = " before the connection ended" if ended else ""

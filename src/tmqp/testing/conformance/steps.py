@@ -1,4 +1,4 @@
-"""The steps of a case: what is said on which line, and what may be heard on it.
+"""The steps of a case: the messages sent on a line, and the acceptable answers.
 
 A *line* is one connection, named by a letter; its client id is ``$a`` for the line ``a``.
 """
@@ -54,7 +54,7 @@ class End(Enum):
 
 
 class Fence(Enum):
-    """How the player learns that nothing more comes."""
+    """How the player learns that nothing more arrives."""
 
     AUTO = "a ping once the client is accepted; waiting for the end or a moment otherwise"
     PING = "a ping: what was sent before its pong is there when the pong is"
@@ -65,24 +65,24 @@ class Fence(Enum):
 
 
 class Said(Protocol):
-    """Something that a script says and that is more than fixed bytes."""
+    """Something to send that is not just fixed bytes."""
 
     def encode(self, names: Names, next_id: str, token: str = "") -> bytes:
-        """Its bytes.
+        """Return its bytes.
 
         :param next_id: for a message without an id of its own.
-        :param token: for who introduces itself.
+        :param token: for a hello without one.
         """
 
     def describe(self) -> str:
-        """It in one line."""
+        """Describe it in one line."""
 
 
 class Message:
-    """A message to send, truthful or not.
+    """A message to send, valid or not.
 
     Texts may contain ``$name``.  ``tier``, ``announced_payload_bytes``, ``announced_block_bytes``
-    and ``header_block`` are for lies, as in :func:`tmqp.testing.write_frame`.
+    and ``header_block`` make invalid messages, as in :func:`tmqp.testing.write_frame`.
 
     :param flags: letters of ``F``, ``H``, ``R`` and ``A``.
     """
@@ -138,7 +138,7 @@ class Message:
         self.announced_block_bytes = announced_block_bytes
 
     def encode(self, names: Names, next_id: str, token: str = "") -> bytes:
-        """The message's bytes.
+        """Return the message's bytes.
 
         :param next_id: for a message without an id of its own.
         :param token: added to a hello that has none.
@@ -171,7 +171,7 @@ class Message:
         )
 
     def describe(self) -> str:
-        """The message in one line."""
+        """Describe the message in one line."""
         parts = [type_name(self.kind), *([self.flags] if self.flags else [])]
         if self.message_id != AUTO and self.message_id:
             parts.append(f"message_id={describe_value(self.message_id)}")
@@ -197,19 +197,19 @@ def _name(value: str | bytes, names: Names) -> bytes:
     return value if isinstance(value, bytes) else names.text(value).encode()
 
 
-#: What can be said: a message, or bytes as they are.
+#: What can be sent: a message, or fixed bytes.
 Item: TypeAlias = "Said | bytes"
 
 
 class Answer:
     """One acceptable answer.
 
-    :param expected: what must have come, all of it.
+    :param expected: the messages that must have arrived, all of them.
     :param end: how the connection must be.
-    :param ordered: in this order; else in any.
-    :param more: anything else may have come, too.
-    :param verdict: what the case gets.
-    :param message: what to tell the implementer, if the verdict is not PASS.
+    :param ordered: in this order; otherwise in any order.
+    :param more: other messages may have arrived, too.
+    :param verdict: the verdict of the case.
+    :param message: the explanation for the implementer, if the verdict is not PASS.
     """
 
     __slots__ = ("end", "expected", "message", "more", "ordered", "verdict")
@@ -232,7 +232,7 @@ class Answer:
         self.message = message
 
     def describe(self) -> str:
-        """The answer in one line."""
+        """Describe the answer in one line."""
         joint = ", then " if self.ordered else " and "
         parts = [each.describe() for each in self.expected]
         text = joint.join(parts) or "nothing"
@@ -245,7 +245,7 @@ class Open:
     """Open a line; in a case for clients, wait until the client opens it.
 
     :param again: the client is expected to connect again on its own (reconnecting).
-    :param at: which of the peer's addresses, where it has several; empty for the first.
+    :param at: the address of the peer, if it has several; empty for the first.
     """
 
     __slots__ = ("again", "at", "line")
@@ -256,14 +256,14 @@ class Open:
         self.at = at
 
     def describe(self) -> str:
-        """The step in one line."""
+        """Describe the step in one line."""
         return f"{self.line}: open ({self.at})" if self.at else f"{self.line}: open"
 
 
 class Say:
     """Send messages or bytes on a line, in one write.
 
-    :param chop: pieces of so many bytes instead, or cut at these offsets.
+    :param chop: instead, pieces of this number of bytes, or cut at these offsets.
     """
 
     __slots__ = ("chop", "items", "line")
@@ -274,7 +274,7 @@ class Say:
         self.chop = chop
 
     def describe(self) -> str:
-        """The step in one line."""
+        """Describe the step in one line."""
         parts = [
             f"bytes {_hex(item)}" if isinstance(item, bytes) else item.describe()
             for item in self.items
@@ -289,10 +289,10 @@ def _hex(data: bytes) -> str:
 
 
 class Hear:
-    """Collect what comes on a line and hold it against the acceptable answers; the first that fits
-    counts.
+    """Collect the messages that arrive on a line, and compare them with the acceptable answers; the
+    first that fits counts.
 
-    :param within: seconds that the peer may take for it, where that is its own time (a timeout).
+    :param within: seconds that the peer may take, if it waits for a timeout of its own.
     """
 
     __slots__ = ("answers", "fence", "line", "within")
@@ -311,15 +311,15 @@ class Hear:
         self.within = within
 
     def describe(self) -> str:
-        """The step in one line."""
+        """Describe the step in one line."""
         return f"{self.line}: expect {' | '.join(each.describe() for each in self.answers)}"
 
 
 class Close:
     """End a line.
 
-    :param how: ``"end"`` closes it, ``"half"`` says that no more will be sent, ``"abort"`` resets
-        it where the transport can.
+    :param how: ``"end"`` closes it, ``"half"`` ends the sending direction, ``"abort"`` resets it if
+        the transport can.
     """
 
     __slots__ = ("how", "line")
@@ -330,12 +330,12 @@ class Close:
         self.how = how
 
     def describe(self) -> str:
-        """The step in one line."""
+        """Describe the step in one line."""
         return f"{self.line}: {self.how}"
 
 
 class Wait:
-    """Let real time pass, for cases about timeouts; seconds."""
+    """Let this number of seconds pass, for cases about timeouts."""
 
     __slots__ = ("seconds",)
 
@@ -343,17 +343,17 @@ class Wait:
         self.seconds = seconds
 
     def describe(self) -> str:
-        """The step in one line."""
+        """Describe the step in one line."""
         return f"wait {self.seconds:g} s"
 
 
 class Restart:
-    """Kill the server and start it again; all lines are gone."""
+    """Kill the server and start it again; all lines are lost."""
 
     __slots__ = ()
 
     def describe(self) -> str:
-        """The step in one line."""
+        """Describe the step in one line."""
         return "kill the server and start it again"
 
 

@@ -1,4 +1,4 @@
-"""The words that scripts are written in: connect, ask, push, deliver, refuse.
+"""The words of scripts: connect, ask, push, deliver, refuse.
 
 Each returns a step, a list of steps, a message to send or a pattern to expect.  A script reads from
 top to bottom::
@@ -89,11 +89,11 @@ say: Final = Say
 hear: Final = Hear
 PREAMBLE_ANSWER: Final = Preamble(PREAMBLE)
 PING: Final = PING_BYTES
-#: Nothing came, and the connection is open.
+#: Nothing arrived, and the connection is open.
 NOTHING: Final = Answer()
-#: The connection ended without a word.
+#: The connection ended without a message.
 CLOSED_SILENTLY: Final = Answer(end=End.CLOSED)
-#: The server's answer to a client that it takes.
+#: The server's answer to a client that it accepts.
 ACCEPTED: Final = Pattern(TYPE_SERVER, content_type=SERVER_ACCEPTED)
 _QUEUE_ID: Final = "Queue-Id"
 
@@ -112,7 +112,7 @@ def hello(
 ) -> Message:
     """The message with which a client introduces itself (F26, F27).
 
-    :param payload: all of the information; the other arguments are then not used.
+    :param payload: the whole information; then the other arguments are ignored.
     """
     if payload is None:
         properties = {"Client-Name": name, "Client-Type": type, "Client-Token": token}
@@ -181,7 +181,7 @@ def response(code: int = 0, **fields: Any) -> Pattern:
 
 
 def strict_response(line: str, code: int = 0, **fields: Any) -> Pattern:
-    """The same with every field as F44 says."""
+    """The same with every field as in F44."""
     return response(
         code,
         target=f"${line}",
@@ -220,12 +220,12 @@ def event(name: str, channel: str = "", payload: object = ANY, **fields: Any) ->
 
 
 def refusal(code: int) -> Pattern:
-    """What a server says to a client that it does not take (F33)."""
+    """A server's refusal of a client (F33)."""
     return Pattern(TYPE_SERVER, content_type=code, target="", source="", code=True)
 
 
 def terminate(code: int) -> Pattern:
-    """The announcement that the other side closes (F40)."""
+    """The peer's announcement that it closes the connection (F40)."""
     return Pattern(TYPE_TERMINATE, content_type=code, code=True)
 
 
@@ -286,12 +286,12 @@ def create_queue(
 
 
 def push(line: str, *messages: Message) -> list[Step]:
-    """Push messages that nobody answers, and wait until the server has read them."""
+    """Push messages without requesting answers, and wait until the server has read them."""
     return [Say(line, *messages), Hear(line, NOTHING)]
 
 
 def non_strict(*expected: Any, message: str, **how: Any) -> Answer:
-    """An answer that is allowed, and not what the protocol prefers."""
+    """An answer that is allowed, but not preferred by the protocol."""
     return Answer(*expected, verdict=Verdict.NON_STRICT, message=message, **how)
 
 

@@ -1,4 +1,4 @@
-"""How a client answers, what it must not believe, and that it comes back."""
+"""How a client answers, which answers it must ignore, and that it reconnects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a client begins: preamble, hello, and what it does when it is refused."""
+"""How a client begins: preamble, hello, and its reaction to a refusal."""
 
 from __future__ import annotations
 

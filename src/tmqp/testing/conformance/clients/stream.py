@@ -1,4 +1,4 @@
-"""How a client reads the stream: frames in every form, cut anywhere, pings, ends and violations."""
+"""How a client reads the stream: all forms of frames, cut anywhere, pings, ends and violations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ASKED: Final = Pattern(TYPE_RESPONSE, message_id="q", payload=b"ping?")
 
 
 def _request(payload: bytes = b"ping?", **fields: Any) -> Message:
-    """A request that the client answers: what follows a frame shows that it was read to its end."""
+    """A request after a frame; its answer shows that the client has read the frame to its end."""
     fields.setdefault("message_id", "q")
     return direct("$a", 7, payload, source="$s", flags="R", **fields)
 

@@ -1,4 +1,4 @@
-"""What scripts for clients have in common: the channel of the tasks, what comes and goes there."""
+"""The common part of scripts for clients: the channel of the tasks, and its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acknowledgements: who gets which, when, and what a missing or a negative one leads to."""
+"""Acknowledgements: who gets which and when, and the effects of missing and negative ones."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def got(message_id: str = "m1", **fields: Any) -> Answer:
 
 
 def counted(**properties: Any) -> list[Step]:
-    """Ask for the queue's information, and expect these counters."""
+    """Request the queue's information, and expect these counters."""
     answer = Answer(response(0, payload=Properties(properties)))
     return ask("p", Operation.QUEUE_INFORMATION, "$ch", headers=_ID, code=answer)
 

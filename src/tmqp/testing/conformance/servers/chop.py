@@ -1,4 +1,4 @@
-"""The same traffic, cut into pieces in other ways: bytes arrive as the network likes."""
+"""The same traffic, cut into pieces in other ways, as a network may do."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _BOUNDS: Final = Bounds(seconds=120.0)
 
 
 def _confirmed(line: str, *ids: str, flags: str = "A") -> list[Step]:
-    """Push messages and wait until the server says that they are safe."""
+    """Push messages and wait until the server has confirmed them."""
     return [
         say(
             line,

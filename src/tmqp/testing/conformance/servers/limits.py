@@ -1,4 +1,4 @@
-"""Bounds: at a limit a server works, above it it says so."""
+"""Limits: at a limit a server works, and above it, it reports that."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tmqp.testing.conformance.verdicts import Level, Verdict
 __all__ = ["CASES"]
 
 _MIB: Final = 1_048_576
-#: Payload lengths that nobody can mean: slug, bytes.
+#: Absurd payload lengths: slug, bytes.
 _LIES: Final = (
     ("4-gib", (1 << 32) - 1, 254),
     ("5-gib", 5 << 30, 255),

@@ -1,6 +1,6 @@
-"""Figures, not judgements: how long the same work takes with any server.
+"""Measurements without a verdict: how long the same work takes with any server.
 
-The duration of a case in the report is the figure.
+The result is the duration of a case in the report.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ _TRUTHS: Final = (
 def shown(
     line: str, properties: dict[str, object], queue: int = 1, channel: str = "$ch"
 ) -> list[Step]:
-    """Ask for a queue's information and expect these properties."""
+    """Request a queue's information, and expect these properties."""
     payload = Properties({"Id": queue, **properties})
     headers = [("Queue-Id", str(queue))]
     return ask(

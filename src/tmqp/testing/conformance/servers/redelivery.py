@@ -1,4 +1,4 @@
-"""What a negative or a missing acknowledgement leads to: putting back, timeouts, redelivery."""
+"""The effects of negative and missing acknowledgements: putting back, timeouts, redelivery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routers, their bindings, and what is published through them."""
+"""Routers, their bindings, and the messages published to them."""
 
 from __future__ import annotations
 
