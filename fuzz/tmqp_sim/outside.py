@@ -200,13 +200,15 @@ class Outside:
             self._give_up(effect.work)
 
     def _give_up(self, ask: Ask) -> None:
-        """A log-in whose answer does not come is refused; who has gone needs none."""
-        asked_at = self._asked_at.pop(ask, math.inf)
+        """A log-in that is not answered in time is refused.  One whose connection has ended is not,
+        even if its time was over too and the server had not noticed yet (seed 28788)."""
+        if self._asked_at.pop(ask, None) is None:
+            return
         session = ask.question.session
-        if self.world.now >= asked_at + HOOK_TIMEOUT_S - _SLACK_S:
-            self._log_ins.decided(session, allowed=False)
-        elif asked_at < math.inf:
+        if self.server.turn.outbound(session) is None:
             self._log_ins.gone(session)
+        else:
+            self._log_ins.decided(session, allowed=False)
 
     def check(self, command: Command) -> None:
         """The broker carries a command out.
