@@ -123,12 +123,12 @@ class ChangeCell(CellCommand):
     wraps around to 0 there.  SET makes a time to live begin now; ADD and SUBTRACT move the
     deadline, and a cell whose deadline is moved into the past has ended.
 
-    If there is no cell and ``initial`` is not below 0, a counter of ``initial`` that lives for
-    ``ttl`` units of ``ttl_unit`` is made first; both happen or neither.  With ``tells``, the answer
-    is a CellSnapshot of the result.
+    If CELL_COUNT finds no cell and ``initial`` is not below 0, a counter of ``initial`` that lives
+    for ``ttl`` units of ``ttl_unit`` is made first; both happen or neither.  With ``tells``, the
+    answer is a CellSnapshot of the result.
 
-    404; 406 when less is there than is to be subtracted, when the sum is too large, or when a value
-    is to be counted; 400 for a change that there is not, 482, 503.
+    404; 406 if more is subtracted than there is, if the sum is too large, or if CELL_COUNT finds a
+    value; 400 for an invalid change or unit, 482, 503.
     """
 
     __slots__ = (
