@@ -9,7 +9,7 @@ __all__ = ["Drain"]
 
 class Drain(SessionCommand):
     """Make the server accept no more messages and clients, wait until nothing is unacknowledged,
-    and take leave of its clients; with ``stops``, its process ends then.
+    and say goodbye to its clients; with ``stops``, its process ends then.
 
     Answered 0 immediately; the client that asked learns of the end like all others.
     """

@@ -93,7 +93,7 @@ class OpenGroup(GroupCommand):
 
 
 class CommitGroup(GroupCommand):
-    """Move the cursors of a reader to these places; a cursor never moves back."""
+    """Move the cursors of a reader forward to these places; missing ones are created."""
 
     __slots__ = ()
 

@@ -202,7 +202,7 @@ class OpenCursor(CursorCommand):
 
 
 class CommitCursor(CursorCommand):
-    """Move a cursor: everything up to ``sequence`` is processed.  A cursor never moves back."""
+    """Move a cursor forward, created if missing: everything up to ``sequence`` is processed."""
 
     __slots__ = ("cursor", "sequence")
 

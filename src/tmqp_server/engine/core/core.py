@@ -246,7 +246,7 @@ class Core(Books):
         self.counters.stray_commands += 1
 
     def skip_confirms(self, count: int) -> None:
-        """Count confirms that are not made because the producer has gone (F77)."""
+        """Count confirms that are not made because the producer has disconnected (F77)."""
         self.counters.confirms_skipped += count
 
     def count_unknown_ticket(self) -> None:

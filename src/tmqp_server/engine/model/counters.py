@@ -171,7 +171,7 @@ class QueueCounters:
 
 
 class BrokerCounters:
-    """What the broker has counted since it was made, beside what its queues count."""
+    """The broker's counters since its creation, in addition to those of its queues."""
 
     __slots__ = (
         "confirms_skipped",

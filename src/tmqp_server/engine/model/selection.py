@@ -5,9 +5,9 @@ tests a message once, which gives its *mask*: the bits of the filters that accep
 determines the places of the ring that would take the message (*takers*): those of the filters'
 consumers, and all without a filter.  Joins and leaves change the takers, but no mask.
 
-``epoch`` counts all filters that were ever added.  A bit is reused when no consumer has its filter
-any more, but for a filter of a later epoch: a mask that was made up to some epoch needs only the
-tests of later filters.
+``epoch`` counts all filters that were ever added.  A bit whose filter no
+consumer has any more may be reused by a later filter, which has a later epoch: so a mask that is
+complete up to some epoch needs only the tests of later filters.
 
 The number of filters is limited, because each tests each message.  Families of filters that are not
 counted have as many members as there are consumers: a family finds the result by its key.
