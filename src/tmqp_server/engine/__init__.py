@@ -1,4 +1,4 @@
-"""The broker's engine: an I/O-free state machine that gets commands and the time and returns
+"""The broker's engine: an I/O-free state machine.  You pass in commands and the time; it returns
 effects.
 
 ``Broker`` is the machine; doors need only ``commands`` and ``effects``; ``model.delivery`` is for

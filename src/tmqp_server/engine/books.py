@@ -100,28 +100,28 @@ _QUEUE_ID_BYTES: Final = 40
 SUBSCRIPTION_BYTES: Final = 512
 #: A subscription to an event.
 _LISTENING_BYTES: Final = 768
-#: That a message is deferred: its places in the order of time and in the table of ids.
+#: The entries of a deferred message in the order of time and in the table of ids.
 DEFERRAL_BYTES: Final = 320
-#: The same of a message that is on disk only, without its id.
+#: The same for a message that is on disk only, without its id.
 _SHELVED_BYTES: Final = 384
-#: A key that a message has locked, a bucket that is somebody's, and who has buckets: each with the
-#: lane of messages that may wait for it.
+#: A key locked by a message, a bucket with an owner, and an owner of buckets: each with the lane of
+#: messages that may wait for it.
 _LOCK_BYTES: Final = 1_664
 BUCKET_BYTES: Final = 1_920
 OWNER_BYTES: Final = 1_920
-#: What is known of a message that is in flight, or has been, because of its key.
+#: What ``Grip`` records about a message that is or has been in flight.
 GRIP_BYTES: Final = 256
-#: Somebody who looks into a queue, without the copies of its places.
+#: A browse, without the copied lists of the queue.
 BROWSE_BYTES: Final = 2_048
 #: A pull that waits, without its request.
 PULL_BYTES: Final = 1_024
-#: What stands for a limit that a queue's options set, in the place of a limit's name.
+#: Stands for a limit that a queue's options set, where the name of a limit is expected.
 QUEUE_OPTIONS: Final = "queue_options"
 #: A feed: itself, the consumer that it is, and its places in the lists of both queues.
 _FEED_BYTES: Final = 768
 _ROUTER_BYTES: Final = 320
 _BINDING_BYTES: Final = 448
-#: A place in a list or table: of a binding's queues, of a held answer's queues.
+#: An entry of a list or table: a queue of a binding or of a held answer.
 _PLACE_BYTES: Final = 128
 #: A table of the consumers that have a message in flight, and each of them.
 _HOLDERS_BYTES: Final = 128
@@ -145,14 +145,14 @@ _SPACE_BYTES: Final = 8_192
 #: The last epoch of an application.
 _MARK_BYTES: Final = 320
 
-#: The part of the limit that clients get beyond it, so that they can empty queues.
+#: Clients may exceed the limit by one part in so many, so that they can empty queues.
 _RESERVE: Final = 16
 _LEAST_RESERVE_BYTES: Final = 262_144
 
 
 class Books:
-    """How much memory is taken: ``message_bytes`` by messages, ``state_bytes`` by all else;
-    ``most_bytes`` is how much may be."""
+    """The memory account: ``message_bytes`` for messages, ``state_bytes`` for everything else, and
+    the limit ``most_bytes``."""
 
     __slots__ = (
         "limits_reached",
@@ -174,7 +174,7 @@ class Books:
         self.limit_memory(max_total_bytes)
 
     def limit_memory(self, max_total_bytes: int) -> None:
-        """Let so much be taken, and a reserve for what makes room."""
+        """Set the limit, and with it the reserve for what makes room."""
         self.most_bytes = max_total_bytes
         reserve = max(max_total_bytes // _RESERVE, _LEAST_RESERVE_BYTES)
         self._most_to_move = max_total_bytes + reserve // 2
@@ -185,37 +185,39 @@ class Books:
         return self.message_bytes + self.state_bytes + size <= self.most_bytes
 
     def has_room_for_client(self, size: int) -> bool:
-        """The same for what consumers need to make room: connections, subscriptions, pulls."""
+        """The same, with the reserve, for what consumers need to make room: connections,
+        subscriptions, pulls."""
         return self.message_bytes + self.state_bytes + size <= self._most_with_reserve
 
     def has_room_to_move(self, size: int) -> bool:
-        """The same for feeds, and for copies of messages that make room where they are."""
+        """The same, with half of the reserve, for feeds, and for copies of messages that make room
+        where they are now."""
         return self.message_bytes + self.state_bytes + size <= self._most_to_move
 
     @property
     def total_bytes(self) -> int:
-        """All that is taken."""
+        """All memory that is charged."""
         return self.message_bytes + self.state_bytes
 
     # --- Limits that were reached ----------------------------------------------------------------
 
     def reached(self, limit: str, code: int = RESULT_LIMIT_EXCEEDED) -> int:
-        """Count that something is refused for a limit of this name; the result code of that."""
+        """Count a refusal because of the limit of this name; return *code*."""
         self.limits_reached[limit] = self.limits_reached.get(limit, 0) + 1
         return code
 
     def no_room(self) -> int:
-        """Count that something is refused because the memory is full; the result code of that."""
+        """Count a refusal because the memory is full; return its result code."""
         return self.reached("max_total_bytes", RESULT_BUSY)
 
     def short_of(self, limit: str, code: int = RESULT_LIMIT_EXCEEDED) -> int:
-        """Note why a message has no room; its push may wait, or others make way, so it is counted
-        only by :meth:`count_short`.  The result code of a refusal."""
+        """Note the limit that a message would exceed; return *code*.  Only :meth:`count_short`
+        counts the refusal, because the push may wait for room, or other messages may make way."""
         self._short_of = limit
         return code
 
     def count_short(self, code: int) -> int:
-        """Count a message that was refused with this code for the limit that was noted last."""
+        """Count the refusal of a message for the limit that was noted last; return *code*."""
         if code in (RESULT_LIMIT_EXCEEDED, RESULT_BUSY) and self._short_of:
             self.reached(self._short_of)
         self._short_of = ""
@@ -226,7 +228,7 @@ class Books:
         self.state_bytes += size
 
     def refund(self, size: int) -> None:
-        """Give back what was charged for something that has gone."""
+        """Give back what was charged for something that was removed."""
         self.state_bytes -= size
 
 
@@ -291,12 +293,12 @@ def feed_bytes(target: str, text: str) -> int:
 
 
 def shelved_bytes(message_id: str) -> int:
-    """What is taken by a deferred message that is on disk only."""
+    """What a deferred message on disk only takes."""
     return _SHELVED_BYTES + text_bytes(message_id)
 
 
 def lock_bytes(key: str) -> int:
-    """What a key takes that a message has locked."""
+    """What a locked key takes."""
     return _LOCK_BYTES + text_bytes(key)
 
 
@@ -311,23 +313,23 @@ def binding_bytes(options: BindingOptions) -> int:
 
 
 def listening_bytes(channel: str) -> int:
-    """What a subscription to an event takes, by its spelling of the channel."""
+    """What a subscription to an event takes, with the client's spelling of the channel."""
     return _LISTENING_BYTES + text_bytes(channel)
 
 
 def holders_bytes(count: int) -> int:
-    """What it takes to know which of so many consumers have a message and have not answered."""
+    """What the table of so many consumers that have a message in flight takes."""
     return _HOLDERS_BYTES + _HOLDER_BYTES * count
 
 
 def question_bytes(message_id: str, receivers: int) -> int:
-    """What it takes to know which of so many clients may answer a direct message."""
+    """What a direct message takes while it waits for answers from so many clients."""
     return _QUESTION_BYTES + text_bytes(message_id) + _HOLDER_BYTES * receivers
 
 
 def plain_question_bytes(count: int, characters: int) -> int:
-    """The same for several messages, each for one client, whose ids are ASCII and have so many
-    characters together."""
+    """The same for *count* messages, each to one client, whose ids are ASCII and have so many
+    characters in total."""
     return (_QUESTION_BYTES + _TEXT_BYTES + _HOLDER_BYTES) * count + characters
 
 
@@ -337,17 +339,18 @@ def cursor_bytes(name: str) -> int:
 
 
 def batch_bytes(parts: int, size: int) -> int:
-    """What a batch of so many parts takes until it is safe; *size* is that of its answers."""
+    """What a batch of so many parts takes until it is saved; *size* is the bytes of its
+    acknowledgements."""
     return _BATCH_BYTES + _BATCH_PART_BYTES * parts + size
 
 
 def transaction_bytes(application: str) -> int:
-    """What a transaction takes beyond what is staged in it."""
+    """What a transaction takes without what is staged in it."""
     return _TRANSACTION_BYTES + text_bytes(application)
 
 
 def mark_bytes(application: str) -> int:
-    """What is taken by the last epoch of an application."""
+    """What the record of the last epoch of an application takes."""
     return _MARK_BYTES + text_bytes(application)
 
 

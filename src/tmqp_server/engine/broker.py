@@ -99,7 +99,7 @@ from tmqp_server.engine.transactions.transactions import Transactions, Transacti
 
 __all__ = ["Broker"]
 
-#: Commands that ``steps`` carries out at once; effects, and units of work, that end it.
+#: The most commands of one call of ``steps``; effects, and units of work, that end it.
 _MOST_STEPS: Final = 64
 _MOST_EFFECTS: Final = 256
 _MOST_WORK: Final = 1_000
@@ -108,13 +108,13 @@ _PACKS_BEHIND: Final = 1_024
 
 
 class Broker:
-    """The broker.  Not for several threads.
+    """The broker; not thread-safe.
 
-    *handlers* are the delivery handlers queues may name, the built-in ones if None; *options* are
-    the protocol's defaults if None; *routers* are custom routers by name.
+    *handlers* are the delivery handlers that queues may name, the built-in ones if None; *options*
+    are the protocol's defaults if None; *routers* are custom routers by name.
 
-    :raises ValueError: when the options are impossible within the limits, or name a delivery
-        handler that is not registered; when a custom router cannot have its name.
+    :raises ValueError: if the options exceed the limits or name a delivery handler that is not
+        registered, or if the name of a custom router is invalid or taken.
     """
 
     __slots__ = (
@@ -249,9 +249,9 @@ class Broker:
         }
 
     def know_wires(self, reader: Wires, packs_behind: int = _PACKS_BEHIND) -> None:
-        """Let *reader* say what messages say, from the next one on.
+        """Use *reader* to read the contents of messages, from the next message on.
 
-        :param packs_behind: behind so many messages in a queue others wait as bytes only.
+        :param packs_behind: messages behind so many others of their queue wait as bytes only.
         """
         self._core.packs_behind = packs_behind
         self._core.wires = reader
@@ -262,8 +262,8 @@ class Broker:
     def step(self, command: Command, now: float) -> list[Effect]:
         """Carry out one command; *now* is in monotonic seconds and never goes back.
 
-        :raises TypeError: for something that is no command.
-        :raises ValueError: for a Connect whose session number is in use.
+        :raises TypeError: if it is not a command.
+        :raises ValueError: if the session number of a Connect is in use.
         """
         core = self._core
         out: list[Effect] = []
@@ -301,13 +301,13 @@ class Broker:
     def steps(
         self, commands: Sequence[Command], at: int, now: float, most_bytes: int
     ) -> tuple[int, list[Effect]]:
-        """Carry out commands from the place *at* on: one, or as many pushes, acknowledges, direct
-        messages and answers to these as come in a row, within bounds.  Returns the place behind
-        them, and their effects in order.
+        """Carry out commands from the index *at* on: one, or consecutive pushes, acknowledgements,
+        direct messages and answers to these, within limits.  Return the index of the next command
+        and the effects in order.
 
-        Each is a step of its own in all but the list of effects; raises as :meth:`step`.
-        *most_bytes* of messages end it, for somebody may have to send them.  Then the place may be
-        that of a run of which a part is left.
+        Each is a separate step, but all share one list of effects; raises as :meth:`step`.
+        *most_bytes* of messages end the call, so that they can be sent; the next command may then
+        be a run of which a part is left.
         """
         portion = most_bytes
         core = self._core
@@ -354,8 +354,8 @@ class Broker:
                 return at, out
 
     def _push_run(self, run: PushRun, now: float, most_bytes: int) -> int:
-        """Carry out a run together, if it may be and has no more than *most_bytes*; else the next
-        of its pushes.  Returns how many bytes that was."""
+        """Carry out the whole run, if that is possible and it has no more than *most_bytes*;
+        otherwise its next push.  Return how many bytes were handled."""
         if not run.left:
             if run.size <= most_bytes and self._runs.push(run, now):
                 return run.size
@@ -365,8 +365,8 @@ class Broker:
         return push.size
 
     def _acknowledge_run(self, run: AcknowledgeRun, now: float) -> None:
-        """Take answers of a run, each a step: one if it is divided, else as many as come before one
-        that has much to follow."""
+        """Carry out acknowledgements of a run: one if the run is divided, otherwise as many as
+        possible up to one that lets other work continue."""
         if not run.left:
             if self._runs.acknowledge(run, now, self._work_per_step, _MOST_EFFECTS):
                 return
@@ -383,7 +383,7 @@ class Broker:
         return 0 if session is None else sum([each.pushed for each in with_branches(session)])
 
     def take_work(self) -> int:
-        """Units of work since the last call, see ``Core.charge_names``."""
+        """Return the units of work since the last call; see ``Core.charge_names``."""
         work, self._core.work = self._core.work, 0
         return work
 
@@ -419,7 +419,7 @@ class Broker:
     def next_deadline(self) -> float | None:
         """When ``on_deadline`` is to be called, in monotonic seconds, or None.
 
-        At once, the time of the last step, when work was left over.
+        If work is left over, this is the time of the last step: call it immediately.
         """
         if (
             self._pump.has_work()
@@ -434,7 +434,7 @@ class Broker:
         return None if due == NEVER else due
 
     def on_deadline(self, now: float) -> list[Effect]:
-        """Do what has become due, and continue with what was left over; harmless when too early."""
+        """Do what is due, and continue with what was left over; harmless when too early."""
         core = self._core
         out: list[Effect] = []
         core.out = out
@@ -460,7 +460,7 @@ class Broker:
         return out
 
     def _serve_timers(self, now: float) -> None:
-        """Wake the queues in which something is due."""
+        """Serve the timers that are due."""
         core = self._core
         while core.budget > 0:
             timer = core.wakeups.take_due(now)
@@ -486,11 +486,11 @@ class Broker:
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
 
     def check_limits(self, limits: EngineLimits) -> None:
-        """:raises ValueError: when what new channels are like is not possible within these."""
+        """:raises ValueError: if the options of new channels exceed these limits."""
         check_options(limits, self._core.options)
 
     def limit_to(self, limits: EngineLimits) -> None:
-        """Be limited by these from now on, except for ``LASTING_LIMITS``; what is there stays."""
+        """Apply new limits, except for ``LASTING_LIMITS``; what exceeds them already stays."""
         self.limits = self._core.limits = limits
         self._core.limit_memory(limits.max_total_bytes)
         self._core.channels.limit_to(limits)
@@ -498,9 +498,9 @@ class Broker:
     # --- Routers ---------------------------------------------------------------------------------
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
-        """Let a router work, or not; False when there is none of that name.
+        """Enable or disable a router; return False if there is none of that name.
 
-        The world must carry out what :meth:`take_effects` gives then.
+        Call :meth:`take_effects` afterwards and carry the effects out.
         """
         self._core.out = []
         self._core.change = 0
@@ -511,11 +511,11 @@ class Broker:
         return self._routing.find(name)
 
     def bindings_left_out(self) -> list[tuple[str, str]]:
-        """Router and name of each kept binding that is not allowed any more."""
+        """The router and name of each stored binding that is no longer allowed."""
         return self._routing.left_out
 
     def take_effects(self) -> list[Effect]:
-        """The effects of what was done otherwise than by a command."""
+        """Return and clear the effects of calls that are not commands."""
         effects = self._core.out
         self._core.out = []
         return effects
@@ -527,17 +527,18 @@ class Broker:
         return self._core.has_room_for_client(size)
 
     def charge(self, size: int) -> None:
-        """Count memory that is held outside, for connections; refunded by a negative *size*."""
+        """Charge memory of connections, which the broker does not hold; a negative *size* refunds
+        it."""
         self._core.charge(size)
 
     # --- Looking ---------------------------------------------------------------------------------
 
     def statistics(self) -> BrokerStatistics:
-        """The broker in numbers; takes as long as there are queues."""
+        """The counters of the whole broker; takes time proportional to the number of queues."""
         return self._information.statistics()
 
     def survey(self, choices: Sequence[QueueChoice] = (), most: int = 0) -> Survey:
-        """The broker in numbers, taken bit by bit; see there for what is shown of which queues."""
+        """Begin to collect the broker's counters in portions; see ``Survey`` for the arguments."""
         return Survey(self._core, choices, most)
 
     def keep_exemplars(self) -> None:
@@ -545,10 +546,10 @@ class Broker:
         self._core.tally.keep_exemplars(self._core.wires)
 
     def notes(self) -> list[tuple[int, int, int, int]]:
-        """What the storage does not know of the messages it keeps, for a clean stop.
+        """The facts about saved messages that the storage does not have, for a clean stop.
 
-        Each is the queue's key, the sequence under which the message is kept, how often it was
-        sent, and how often put back.  Takes as long as there are messages in memory.
+        Each entry: the queue's key, the sequence under which the message is stored, its deliveries
+        and its put-backs.  Takes time proportional to the number of messages in memory.
         """
         return notes_of(self.queues())
 
@@ -559,7 +560,7 @@ class Broker:
         return target in core.clients and core.channels.find(target) is None
 
     def holds(self, connection: int) -> bool:
-        """Whether a push of the connection waits for room, and what comes after it (``Hub``)."""
+        """Whether a push of the connection is held, and with it its later commands (``Hub``)."""
         return self._intake.holding.holds(connection)
 
     def has_queue(self, channel: str, queue_id: int) -> bool:
@@ -576,7 +577,7 @@ class Broker:
         return self._readers.channel_names(pattern)
 
     def resolve(self, command: GroupCommand) -> None:
-        """Find the queues that a command is about, before anybody is asked whether it may be."""
+        """Find the queues of a command, before the right to use them is checked."""
         self._groups.resolve(command)
 
     @property
@@ -585,8 +586,8 @@ class Broker:
         return bool(self._core.options.authenticators)
 
     def authenticator_of(self, channel: str) -> str:
-        """The name of who is asked about a channel instead of the server, empty for nobody; of a
-        channel that is missing, it is what a new one has (F71)."""
+        """The name of the authenticator that decides about a channel instead of the server's, empty
+        for none; for a missing channel, that of new channels (F71)."""
         return self._core.channels.authenticator_of(channel)
 
     def authenticator_changes(self) -> int:

@@ -41,9 +41,9 @@ class Directory:
     def create_channel(
         self, name: str, options: ChannelOptions, creator: Session | None
     ) -> Channel | None:
-        """Create a channel, or return None and say in ``problem`` why not.
+        """Create a channel, or return None and set ``problem``.
 
-        :param creator: who asked for the channel; None if it is created by itself.
+        :param creator: the session that requested the channel; None if it is created automatically.
         """
         channels = self._core.channels
         self.problem = channels.problem_of_new(name, options)
@@ -66,9 +66,9 @@ class Directory:
         return channel
 
     def _problem_of_owner(self, creator: Session | None) -> int:
-        """0 when a channel can end with this session, else the result code to answer.
+        """0 if this session can own a channel, otherwise the result code to answer.
 
-        A node speaks for many clients: the connection to it does not end with theirs.
+        A node acts for many clients, and its connection does not end with theirs.
         """
         if creator is None or creator.node:
             return RESULT_UNACCEPTABLE
@@ -78,7 +78,7 @@ class Directory:
         return RESULT_OK
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue | None:
-        """Create a queue, or return None and say in ``problem`` why not."""
+        """Create a queue, or return None and set ``problem``."""
         channels = self._core.channels
         rules = channel.options
         self.problem = channels.problem_of_new_queue(
@@ -93,12 +93,13 @@ class Directory:
         return queue
 
     def find_queue(self, channel_name: str, queue_id: int) -> Queue | None:
-        """The queue that is there under this name in any case, or None."""
+        """The queue of this name in any case, or None."""
         channel = self._core.channels.find(channel_name)
         return None if channel is None else channel.queues.get(queue_id)
 
     def open_channel(self, name: str, changes: ChannelChanges | None = None) -> Channel | None:
-        """The channel of that name, created if need be and allowed (F48)."""
+        """Return the channel of that name, created if it is missing and creation is allowed (F48);
+        otherwise return None and set ``problem``."""
         channel = self._core.channels.find(name)
         if channel is not None:
             return channel
@@ -109,7 +110,7 @@ class Directory:
         return self.create_channel(name, self._rules_of_new(changes), None)
 
     def _rules_of_new(self, changes: ChannelChanges | None) -> ChannelOptions:
-        """The options of a channel that is created by itself."""
+        """The options of a channel that is created automatically."""
         rules = self._core.options.channel
         return rules if changes is None else changes.applied_to(rules)
 
@@ -120,7 +121,7 @@ class Directory:
         changes: QueueChanges | None,
         channel_changes: ChannelChanges | None = None,
     ) -> int:
-        """0 when ``open_queue`` would succeed, else the result code; nothing is created."""
+        """0 if ``open_queue`` would succeed, otherwise the result code; creates nothing."""
         core = self._core
         channel = core.channels.find(channel_name)
         rules = core.options.channel
@@ -149,9 +150,10 @@ class Directory:
         changes: QueueChanges | None,
         channel_changes: ChannelChanges | None = None,
     ) -> Queue | None:
-        """The queue of that name, created with its channel if need be and allowed (F74).
+        """Return the queue of that name, created with its channel if it is missing and creation is
+        allowed (F74); otherwise return None and set ``problem``.
 
-        Nothing is created when the whole cannot be: no channel without the queue.
+        A channel is not created without the queue.
         """
         self.problem = self.problem_of_opening(channel_name, queue_id, changes, channel_changes)
         if self.problem != RESULT_OK:
@@ -166,7 +168,7 @@ class Directory:
         return self.create_queue(channel, queue_id, options)
 
     def open_queue_of(self, push: Push) -> Queue | None:
-        """The queue that a push names, created as the push says."""
+        """The same for the queue that a push names, created with the options of the push."""
         extras = push.extras
         if extras is None:
             return self.open_queue(push.channel, push.queue_id, None)

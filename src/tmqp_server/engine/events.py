@@ -56,9 +56,9 @@ NODE_CONNECTED: Final = 1024
 NODE_DISCONNECTED: Final = 2048
 
 NO_EVENTS: Final = 0
-#: Everything but messages produced.
+#: Everything except messages produced.
 LIFECYCLE_EVENTS: Final = 3583
-#: The events that are about no channel in particular: 1 + 2 + 16 + 32 + 1024 + 2048.
+#: The events that are not about a particular channel: 1 + 2 + 16 + 32 + 1024 + 2048.
 SERVER_EVENTS: Final = 3123
 ALL_EVENTS: Final = 4095
 
@@ -85,7 +85,7 @@ def event_name(event: int) -> str:
 
 
 class Fact(Record):
-    """What an event is about; each kind of event has one of the classes below."""
+    """The subject of an event; each kind of event has one of the classes below."""
 
     __slots__ = ()
 
@@ -127,7 +127,7 @@ class SubscriptionFact(Fact):
 
 
 class QueueFact(Fact):
-    """A queue was created, updated or removed (F130: QueueEvent); a removed one has the status
+    """A queue was created, updated or removed (F130: QueueEvent); a removed queue has the status
     stopped (F93)."""
 
     __slots__ = ("channel", "queue_id", "tag", "status", "priority_messages", "messages")

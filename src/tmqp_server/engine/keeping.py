@@ -70,7 +70,7 @@ __all__ = ["Keeper", "notes_of"]
 
 
 class Keeper:
-    """Takes the storage's commands."""
+    """Handles the commands of the storage."""
 
     __slots__ = (
         "_batches",
@@ -112,7 +112,7 @@ class Keeper:
         self._transactions = transactions
 
     def perform(self, command: Command) -> bool:
-        """Carry out a command of the storage; False if it is not one."""
+        """Carry out a command of the storage; return False if it is not one."""
         if isinstance(command, Synced):
             self._synced(command)
         elif isinstance(command, Fetched):
@@ -138,7 +138,7 @@ class Keeper:
     # --- Saved or not ----------------------------------------------------------------------------
 
     def _synced(self, command: Synced) -> None:
-        """Take the storage's answer, and release what waited for it (rule 1)."""
+        """Handle the storage's answer, and release what waited for it (rule 1)."""
         core = self._core
         tickets = core.tickets
         touched: dict[int, Queue] = {}
@@ -151,7 +151,7 @@ class Keeper:
                 core.unsynced_bytes -= message.size
                 rare = message.rare
                 if rare is None or rare.ticket != ticket:
-                    # It was asked for again since, and waits for that.
+                    # It was requested again since, and waits for that.
                     self._answered_between(pending.queue, message, pending.sequence, command.ok)
                     continue
                 message.marks &= ~MARK_SAVING
@@ -188,7 +188,7 @@ class Keeper:
             core.refill(queue)
 
     def _synced_run(self, run: PendingRun, ok: bool, touched: dict[int, Queue]) -> None:
-        """The same for messages that were asked for together; their producer is told at once."""
+        """The same for messages of a run, whose confirms are one effect."""
         core = self._core
         core.unsynced_bytes -= run.size
         queue = run.queue
@@ -208,14 +208,14 @@ class Keeper:
                 saved += 1
                 last = message.sequence
             elif rare is not None and rare.ticket:
-                # It was asked for again since, and waits for that.
+                # It was requested again since, and waits for that.
                 self._answered_between(queue, message, sequence, ok)
                 continue
             elif ok:
                 message.marks = marks & ~(MARK_SAVING | MARK_TOGETHER)
                 self._saved(queue, message, False, None)
             else:
-                message.rarely()  # which notes where it was to be kept
+                message.rarely()  # which records where it was to be stored
                 tell_apart(message)
                 message.marks &= ~MARK_SAVING
                 self._not_saved(queue, message, False, None)
@@ -232,8 +232,8 @@ class Keeper:
             core.out.append(ConfirmRun(run.producer.number, told, first.channel, first.queue_id))
 
     def _answered_between(self, queue: Queue, message: Message, sequence: int, ok: bool) -> None:
-        """A copy of a message is there that is not the newest, or is not: it has replaced the older
-        one then."""
+        """Handle the answer about a copy of a message that is not its newest: if it was saved, it
+        has replaced the older copy."""
         rare = message.rare
         if rare is None or rare.between is None:
             return
@@ -273,7 +273,7 @@ class Keeper:
         self._leave_on_disk(queue, message, tail)
 
     def _leave_on_disk(self, queue: Queue, message: Message, tail: Tail) -> None:
-        """From now on a message is on disk only."""
+        """Leave a message on disk only."""
         self._flights.let_go(queue, message)
         tail.last = max(tail.last, message.rarely().stored)
 
@@ -308,7 +308,7 @@ class Keeper:
     ) -> bool:
         """Let a message of a tail that could not be saved wait in memory.
 
-        False if it need not: it was cleared, or is on the disk where it was.
+        Return False if it need not: it was cleared, or its older copy is still in the tail.
 
         :param stored: the sequence of its older copy in the queue, 0 if it has none.
         """
@@ -316,11 +316,11 @@ class Keeper:
         tail.unsynced -= 1
         if queue.tail_of(message) is not tail:
             if saved:
-                flights.store(queue, message.size)  # which the tail gave back
+                flights.store(queue, message.size)  # which the tail has subtracted
             self._outcomes.settle(queue, message)  # it was cleared
             return False
         if stored > tail.after and not (message.attempts or message.marks & MARK_FED):
-            # It is on the disk where it was, as it was, and nothing behind it has come back.
+            # The older copy is in the tail, unchanged, and nothing after it has been read back.
             tail.skip.pop(stored, None)
             self._leave_on_disk(queue, message, tail)
             return False
@@ -336,7 +336,7 @@ class Keeper:
         return True
 
     def _release(self, queue: Queue, message: Message, saved: bool) -> None:
-        """Let the confirm go that waited; a negative one if the message is not saved."""
+        """Release the waiting confirm, as a negative one if the message was not saved."""
         rare = message.rarely()
         if message.marks & MARK_UNTOLD:
             message.marks &= ~MARK_UNTOLD
@@ -360,7 +360,7 @@ class Keeper:
     # --- On disk only ----------------------------------------------------------------------------
 
     def _fetched(self, command: Fetched) -> None:
-        """Let messages wait in memory again, as far as they are owed."""
+        """Let messages that were read back wait in memory again, if they are still owed."""
         core = self._core
         asked = core.fetches.pop(command.number, None)
         if asked is None:
@@ -408,7 +408,7 @@ class Keeper:
     def _bring_back(self, queue: Queue, kept: KeptMessage, returned: Returned) -> None:
         core = self._core
         if kept.transient:
-            # In memory it is as if it had never been away.
+            # In memory, nothing shows that it was on disk.
             self._flights.unstore(queue, kept.size)
             core.out.append(Erase(0, queue.key, kept.sequence))
         message = returned.message(kept, 0 if kept.transient else MARK_SAVED, core.now)
@@ -425,7 +425,7 @@ class Keeper:
             reindex(queue, message)
         queue.put_last(message)
 
-    # --- Before ----------------------------------------------------------------------------------
+    # --- Restoring -------------------------------------------------------------------------------
 
     def _restore_channel(self, command: RestoreChannel) -> None:
         channels = self._core.channels
@@ -472,7 +472,7 @@ class Keeper:
 
 
 def notes_of(queues: list[Queue]) -> list[tuple[int, int, int, int]]:
-    """What the storage does not know of the messages of queues: see ``Broker.notes``."""
+    """Facts about saved messages that the storage does not have: see ``Broker.notes``."""
     found: list[tuple[int, int, int, int]] = []
     for queue in queues:
         for message in queue.sent_before():

@@ -1,9 +1,9 @@
-"""``Record``: the small base of everything that crosses the engine's border.
+"""``Record``: the small base class of everything that crosses the engine's border.
 
-A record prints itself with all its fields, in their order.  That print is what determinism is
-judged by (two runs of the same commands must print the same effects), so it must not differ
-between builds: interpreted code finds the fields in ``__slots__``, compiled code, where the
-compiler has turned slots into C struct members, among the type's descriptors.
+The representation of a record has all its fields, in order.  It is used to check determinism (two
+runs of the same commands must print the same effects), so it must not differ between builds:
+interpreted code finds the fields in ``__slots__``, compiled code, where the compiler has turned
+slots into C struct members, among the type's descriptors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tmqp._compat import mypyc_attr
 __all__ = ["Record", "field_names"]
 
 
-#: What was found once, by class.
+#: The fields by class, once they were found.
 _FOUND: Final[dict[type, tuple[str, ...]]] = {}
 
 
@@ -43,7 +43,7 @@ def _names_of(kind: type) -> list[str]:
 
 @mypyc_attr(acyclic=True)
 class Record:
-    """A value with named fields and a complete print; compared by identity."""
+    """A value with named fields and a complete representation; compared by identity."""
 
     __slots__ = ()
 

@@ -2,8 +2,8 @@
 
 A door builds commands from the messages of its peers; the io layer adds Connect, Disconnect, Block
 and Unblock, the storage Synced.  ``session`` is the number of the requesting connection.
-``request`` is opaque to the engine: the Reply returns it, so that the door knows what is answered;
-a command whose request is None gets no Reply.
+``request`` is opaque to the engine: the Reply returns it, so that the door knows which request is
+answered; a command whose request is None gets no Reply.
 
 Every operation is answered exactly once, also after an error; the connection stays open (F43).
 """
@@ -21,14 +21,14 @@ __all__ = [
 
 @mypyc_attr(acyclic=True)
 class Command(Record):
-    """Something asked of the engine."""
+    """An input of the engine."""
 
     __slots__ = ()
 
 
 @mypyc_attr(acyclic=True)
 class SessionCommand(Command):
-    """Something asked by a session that is connected; from any other it is ignored and counted."""
+    """A command of a session; if the session is not connected, it is ignored and counted."""
 
     __slots__ = ("session",)
 

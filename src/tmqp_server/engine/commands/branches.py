@@ -34,19 +34,20 @@ def connection_of(number: int) -> int:
 
 
 def index_of(number: int) -> int:
-    """Which of its connection's branches it is; 0 for the connection itself."""
+    """The index of a branch at its connection; 0 for the connection itself."""
     return 0 if number >= 0 else -number & _MOST
 
 
 class OpenBranch(SessionCommand):
-    """Make a consumer of the connection known that is distinguished from its others.
+    """Open a branch: a consumer that is separate from the connection's other consumers.
 
     A *branch* joins and answers by a number of its own (``branch_number``), so two of them may join
-    one channel and each gets its own deliveries.  In everything else it is its connection: the
-    client it shows, its rights, its limits, whether it reads, and its end.
+    one channel and each gets its own deliveries.  Everything else it shares with its connection:
+    the client's name and rights, the limits, whether it reads, and its end.
 
-    Answered by BranchOpened, or by a Reply: 482 when the connection has too many, 503 without
-    memory for it.  A number that is in use, or another connection's, is an error of the door.
+    Answered by BranchOpened, or by a Reply: 482 if the connection has too many branches, 503 if
+    there is no memory for it.  The door must not use a number that is in use or belongs to another
+    connection.
     """
 
     __slots__ = ("branch", "request")
@@ -58,8 +59,8 @@ class OpenBranch(SessionCommand):
 
 
 class CloseBranch(SessionCommand):
-    """End a branch as Disconnect ends a connection: it leaves its channels, and what it has in
-    flight is returned as its terms say.
+    """End a branch as Disconnect ends a connection: it leaves its channels, and its deliveries in
+    flight are returned according to its terms.
 
     Answered by BranchClosed; by a Reply with 404 when there is no such branch.
     """

@@ -29,14 +29,14 @@ __all__ = [
     "ReadCell",
 ]
 
-#: What of a cell is changed.
+#: Which part of a cell is changed.
 CELL_COUNT: Final = 0
 CELL_TTL: Final = 1
 
 
 @mypyc_attr(acyclic=True)
 class CellCommand(SessionCommand):
-    """Something asked about one cell of a space."""
+    """A command about one cell of a space."""
 
     __slots__ = ("request", "space", "key")
 
@@ -49,9 +49,9 @@ class CellCommand(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class MakeCounter(CellCommand):
-    """Make a counter that lives for ``ttl`` units; one that lives for 0 has ended at once.
+    """Make a counter that lives for ``ttl`` units; with a ttl of 0 it ends immediately.
 
-    481 when the key has a cell, 400 for a count or a unit that there is not, 482, 503.
+    481 if the key is in use, 400 for an invalid count or unit, 482, 503.
     """
 
     __slots__ = ("count", "ttl", "unit")
@@ -74,10 +74,10 @@ class MakeCounter(CellCommand):
 
 @mypyc_attr(acyclic=True)
 class PutValue(CellCommand):
-    """Put bytes under a key for ``ttl`` units, in the place of what it had.
+    """Store bytes under a key for ``ttl`` units, replacing the value that the key had.
 
-    A value that is replaced keeps its place in lists and its figures.  406 when the key has a
-    counter, 400 for a unit that there is not, 482, 503.
+    A replaced value keeps its position in lists and its statistics.  406 if the key has a counter,
+    400 for an invalid unit, 482, 503.
     """
 
     __slots__ = ("value", "ttl", "unit")
@@ -102,7 +102,7 @@ class PutValue(CellCommand):
 class ReadCell(CellCommand):
     """Answered with a CellSnapshot, and counted as a read.
 
-    404; 406 when the cell is not of this ``kind``, COUNTER or VALUE, unless that is below 0.
+    404; 406 if the cell is not of this ``kind``, COUNTER or VALUE; a ``kind`` below 0 accepts both.
     """
 
     __slots__ = ("kind",)
@@ -120,15 +120,15 @@ class ChangeCell(CellCommand):
 
     ``what`` is CELL_COUNT or CELL_TTL, ``change`` SET, ADD or SUBTRACT, ``amount`` in ``unit`` if
     it is a time, 0 for the cell's own unit.  A counter is at most MOST_COUNT; with a ``modulus`` it
-    begins at 0 again there.  A time to live is set from now on, and otherwise moves the deadline;
-    what is moved into the past has ended.
+    wraps around to 0 there.  SET makes a time to live begin now; ADD and SUBTRACT move the
+    deadline, and a cell whose deadline is moved into the past has ended.
 
-    Where there is no cell and ``initial`` is not below 0, a counter of ``initial`` is made first,
-    which lives for ``ttl`` units of ``ttl_unit``; both happen or neither.  With ``tells`` it is
-    answered with a CellSnapshot of what there is then.
+    If CELL_COUNT finds no cell and ``initial`` is not below 0, a counter of ``initial`` that lives
+    for ``ttl`` units of ``ttl_unit`` is made first; both happen or neither.  With ``tells``, the
+    answer is a CellSnapshot of the result.
 
-    404; 406 when less is there than is to be subtracted, when the sum is too large, or when a value
-    is to be counted; 400 for a change that there is not, 482, 503.
+    404; 406 if more is subtracted than there is, if the sum is too large, or if CELL_COUNT finds a
+    value; 400 for an invalid change or unit, 482, 503.
     """
 
     __slots__ = (
@@ -180,16 +180,17 @@ class DropCell(CellCommand):
 
 @mypyc_attr(acyclic=True)
 class DescribeCell(CellCommand):
-    """Answered with a CellSnapshot that has the figures; that is no read.  404."""
+    """Answered with a CellSnapshot with statistics; this does not count as a read.  404."""
 
     __slots__ = ()
 
 
 class ListCells(SessionCommand):
     """Answered with a CellPortion: up to ``limit`` cells of a space from the number ``first`` on,
-    in the order in which they were made; of a space that there is not, an empty one.
+    in the order of creation; a missing space is answered with an empty portion.
 
-    With ``figures`` each has its figures.  No more than ``max_cells_listed``, whatever the limit.
+    With ``figures``, each has its statistics.  There are at most ``max_cells_listed``, whatever
+    ``limit`` says.
     """
 
     __slots__ = ("request", "space", "first", "limit", "figures")
@@ -212,10 +213,10 @@ class ListCells(SessionCommand):
 
 
 class CellSnapshot(Record):
-    """A cell at a moment; ``left_ns`` is how long it lives from then on, and ``due_ns``
-    until when, both in nanoseconds, of the engine's clock.
+    """A cell at one moment; ``left_ns`` is its remaining time to live, ``due_ns`` its deadline,
+    both in nanoseconds of the engine's clock.
 
-    The figures are 0 where nobody asked for them.
+    The statistics are 0 unless they were requested.
     """
 
     __slots__ = (
@@ -254,8 +255,8 @@ class CellSnapshot(Record):
 
 
 class CellPortion(Record):
-    """Some cells of a space, and how many it has; ``following`` is the number from which the next
-    portion continues, 0 when there is none.
+    """Some cells of a space, and the counts of all its cells; ``following`` is the number from
+    which the next portion continues, 0 if there is none.
 
     The counts may include cells that have ended less than a quarter of a second ago.
     """

@@ -30,15 +30,16 @@ BY_TYPE: Final = 2
 
 @mypyc_attr(acyclic=True)
 class SendDirect(SessionCommand):
-    """Bring a message to the client of an id, or to all of a name or type (F113, F114).
+    """Forward a message to the client with an id, or to all clients with a name or type (F113,
+    F114).
 
-    ``who`` is compared exactly.  With ``first_only`` the one that connected first gets it.  Clients
-    whose outbound buffer is full are skipped.  When nobody gets it there is a Reply for
-    ``request`` (``wire`` if that is None): 404 when nobody fits, 503 when those who do cannot take
-    it, 482 when it is too large; whether the sender is told is the door's to know (F115).  With
-    ``elsewhere`` it was given to other nodes as well, where the receiver may be: then there is no
-    404.  ``size`` is in bytes.  ``asks`` says which answers are awaited under ``message_id``
-    (ASKS_ACKNOWLEDGE, ASKS_RESPONSE or both): no others are passed on.
+    ``who`` is compared exactly.  With ``first_only``, only the client that connected first gets it.
+    Clients whose outbound buffer is full are skipped.  If no client gets it, there is a Reply for
+    ``request`` (``wire`` if that is None): 404 if there is no such client, 503 if none can take it,
+    482 if it is too large; the door decides whether to tell the sender (F115).  With ``elsewhere``,
+    it was also passed to other nodes, where the receiver may be: then there is no 404.  ``size`` is
+    in bytes.  ``asks`` says which answers to ``message_id`` the sender requested (ASKS_ACKNOWLEDGE,
+    ASKS_RESPONSE or both); no others are forwarded.
     """
 
     __slots__ = (
@@ -79,11 +80,11 @@ class SendDirect(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class PassAnswer(SessionCommand):
-    """Bring a response, or the acknowledgement of a direct message, to a client (F116, F117).
+    """Forward a response, or the acknowledgement of a direct message, to a client (F116, F117).
 
-    ``kind`` is ASKS_ACKNOWLEDGE or ASKS_RESPONSE, what it is.  Dropped and counted when there is no
-    such client, or it does not wait for this answer from this session; never answered itself.
-    ``size`` is in bytes.
+    ``kind`` is ASKS_ACKNOWLEDGE or ASKS_RESPONSE.  It is dropped and counted if there is no such
+    client, or if the client does not wait for this answer from this session; there is never a
+    Reply.  ``size`` is in bytes.
     """
 
     __slots__ = ("client_id", "size", "wire", "message_id", "kind")
@@ -101,13 +102,14 @@ class PassAnswer(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class SubscribeEvent(SessionCommand):
-    """Be told of an event from now on, or no longer (F127).
+    """Subscribe to an event, or unsubscribe (F127).
 
     ``event`` is one bit of ``events.py``.  Events of a channel need ``channel``, a message produced
     needs ``queue_id`` too; others ignore them.  Subscribing again only changes the spelling of the
-    channel, which comes back in each ``Inform`` (F131), and the form.  ``specified`` asks for
-    events in the specification's form instead of the original's (F129).  Answered 0 whether or not
-    there was a subscription; 1 when what the event needs is missing (F128); 482 for too many.
+    channel, which each ``Inform`` returns (F131), and the form.  ``specified`` asks for events in
+    the specification's form instead of the original's (F129).  Answered 0 whether or not there was
+    a subscription, 1 if the channel or queue that the event needs is missing (F128), 482 for too
+    many.
     """
 
     __slots__ = ("request", "event", "channel", "queue_id", "wanted", "specified")
@@ -133,9 +135,10 @@ class SubscribeEvent(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class Decline(SessionCommand):
-    """Answer a request that the door could not make sense of with this code, and words if any.
+    """Answer a request that the door could not understand with this code, and with ``words`` if
+    there are any.
 
-    The door does not answer it itself: answers keep their order, and are work like any other.
+    The door does not answer it directly, so that answers keep their order and count as work.
     """
 
     __slots__ = ("request", "code", "words")
@@ -149,10 +152,9 @@ class Decline(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class SendCustom(SessionCommand):
-    """Hand a custom message to the server's own code (F17); the engine takes no notice of it.
+    """Pass a custom message to the server's user code (F17); the engine ignores its contents.
 
-    Never answered by the engine: what is said to it is that code's to know.  ``request`` is there
-    for whoever refuses it.
+    The engine never answers it; the user code may.  ``request`` serves code that refuses it before.
     """
 
     __slots__ = ("request", "wire")

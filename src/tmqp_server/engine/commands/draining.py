@@ -8,10 +8,10 @@ __all__ = ["Drain"]
 
 
 class Drain(SessionCommand):
-    """Have the server take no more messages and clients, wait until nothing is unacknowledged, and
-    say goodbye to its clients; if it ``stops``, its process ends then.
+    """Make the server accept no more messages and clients, wait until nothing is unacknowledged,
+    and say goodbye to its clients; with ``stops``, its process ends then.
 
-    Answered 0 at once: who asks hears the end like all others.
+    Answered 0 immediately; the client that asked learns of the end like all others.
     """
 
     __slots__ = ("request", "stops")

@@ -12,10 +12,10 @@ __all__ = ["AddFeed", "ListFeeds", "RemoveFeed", "RestoreFeed"]
 class AddFeed(SessionCommand):
     """Copy the messages of a queue, the source, into another, the target, from now on.
 
-    ``filter`` says which of them, None all; ``language`` and ``text`` are how that is written down.
-    With a text alone, the filter is made of it; 400 when it cannot be understood.  404 when one of
-    the queues is missing, 481 when the feed is there already, 406 when messages would come back to
-    where they were, or where the source has group keys, 482, 503.
+    ``filter`` selects the messages, None all; ``language`` and ``text`` are its written form.  If
+    only the text is given, the filter is made from it; 400 if the text is invalid.  404 if a queue
+    is missing, 481 if the feed exists, 406 if messages could return to a queue that they have left,
+    or if the source has group keys, 482, 503.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class AddFeed(SessionCommand):
 
 
 class RemoveFeed(SessionCommand):
-    """Copy no more messages; those that were copied stay.  404."""
+    """Remove a feed; copies that were made stay.  404."""
 
     __slots__ = ("request", "channel", "queue_id", "target", "target_queue")
 
@@ -87,10 +87,10 @@ class ListFeeds(ListCommand):
 
 
 class RestoreFeed(Command):
-    """A feed that was there; it comes after the queues.
+    """Restore a feed; this command comes after those for its queues.
 
-    :raises ValueError: by ``Broker.step``, when one of its queues is not there, or nobody can read
-        its filter.
+    :raises ValueError: by ``Broker.step``, if one of its queues is missing, or no door can read its
+        filter.
     """
 
     __slots__ = ("channel", "queue_id", "target", "target_queue", "language", "text")

@@ -1,6 +1,6 @@
 """The commands about groups: the cursors of one name, in many queues.
 
-``places`` has the queues: those that the client names, or those that pass a filter, which
+``places`` has the queues: those that the client names, or those whose channels pass a filter, which
 ``Broker.resolve`` finds.
 """
 
@@ -23,9 +23,9 @@ __all__ = [
 
 
 class GroupPlace(Record):
-    """A queue, and how far a reader is with it; one that is not ``allowed`` is skipped.
+    """A queue and the position of a reader in it; a queue that is not ``allowed`` is skipped.
 
-    With an ``incarnation``: this very queue.
+    With an ``incarnation``, only this incarnation of the queue is meant.
     """
 
     __slots__ = ("channel", "queue_id", "sequence", "incarnation", "allowed")
@@ -41,10 +41,10 @@ class GroupPlace(Record):
 
 
 class GroupCommand(SessionCommand):
-    """About the cursors called ``cursor``.
+    """A command about the cursors named ``cursor``.
 
-    With a ``filter`` of channels (F53), of queues with that id if one is given: then ``places`` is
-    None until they are found, and stays so when they are too many.
+    With a ``filter`` of channel names (F53), in all queues of these channels, or in those with
+    ``queue_id``: then ``places`` is None until they are found, and stays None if they are too many.
     """
 
     __slots__ = ("request", "cursor", "filter", "queue_id", "places", "too_many")
@@ -68,10 +68,11 @@ class GroupCommand(SessionCommand):
 
 
 class OpenGroup(GroupCommand):
-    """A named reader begins in all queues that pass a filter; where it is already it stays.
+    """Create a cursor in all queues that pass a filter; where it exists already, it stays where it
+    is.
 
-    At the ``earliest`` that is kept, or with what came at ``timestamp_ms`` (Unix time, negative for
-    none) or later, or behind the latest.
+    It begins with the ``earliest`` message that is kept, with the first that arrived at
+    ``timestamp_ms`` (Unix time, negative for none) or later, or after the latest.
     """
 
     __slots__ = ("earliest", "timestamp_ms")
@@ -92,7 +93,7 @@ class OpenGroup(GroupCommand):
 
 
 class CommitGroup(GroupCommand):
-    """A named reader is done with these places; it never goes back."""
+    """Move the cursors of a reader forward to these places; missing ones are created."""
 
     __slots__ = ()
 
@@ -103,10 +104,7 @@ class CommitGroup(GroupCommand):
 
 
 class ResetGroup(GroupCommand):
-    """A named reader goes where it is told, back as well: to ``places``, or as in OpenGroup.
-
-    Only where it is already.
-    """
+    """Move existing cursors of a reader, also backwards: to ``places``, or as in OpenGroup."""
 
     __slots__ = ("earliest", "timestamp_ms")
 
@@ -127,7 +125,7 @@ class ResetGroup(GroupCommand):
 
 
 class DropGroup(GroupCommand):
-    """A named reader is no more, in all queues that pass a filter."""
+    """Remove the cursors of a reader from all queues that pass a filter."""
 
     __slots__ = ()
 
@@ -138,13 +136,14 @@ class DropGroup(GroupCommand):
 
 
 class ListGroups(ListOffsets):
-    """The cursors of all queues that pass a filter, of one name if one is given, and their lag."""
+    """List the cursors of all queues that pass a filter, of one name if one is given, with their
+    lag."""
 
     __slots__ = ()
 
 
 class StoredMeasured(Command):
-    """The answer to MeasureStored, in its order; with another code than 0 there is none."""
+    """The answer to MeasureStored, in its order; empty if the code is not 0."""
 
     __slots__ = ("number", "code", "parts")
 

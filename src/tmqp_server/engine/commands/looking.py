@@ -38,9 +38,10 @@ class DescribeChannel(SessionCommand):
 
 
 class ListCommand(SessionCommand):
-    """Answered with a list, or with 482 if it has more than ``most_items``; 0 is no bound.
+    """Answered with a list, or with 482 if it has more than ``most_items``; 0 means no limit.
 
-    Whoever writes the answer sets it: more items cannot fit, so they are not collected.
+    The door that writes the answer sets the limit: more items would not fit, so they are not
+    collected.
     """
 
     __slots__ = ("request", "most_items")
@@ -54,7 +55,7 @@ class ListCommand(SessionCommand):
 class ListChannels(ListCommand):
     """Answered with a list of ChannelSnapshot, those whose name passes ``filter`` (F52, F53).
 
-    ``visible`` are the channels that may be seen; None for all.
+    ``visible`` are the channels that the client may see; None for all.
     """
 
     __slots__ = ("filter", "visible")
@@ -66,9 +67,9 @@ class ListChannels(ListCommand):
 
 
 class ListConsumers(ListCommand):
-    """Answered with a list of ClientSnapshot, in join order; ages count since joining (F52).
+    """Answered with a list of ClientSnapshot, in join order; ages count from joining (F52).
 
-    404: unlike the original, asking creates no channel.
+    404: unlike in the original, this request does not create the channel.
     """
 
     __slots__ = ("channel",)
@@ -111,7 +112,7 @@ class DescribeServer(SessionCommand):
 
 
 class Permission(SessionCommand):
-    """Ask whether the client may do something that is not the broker's: it only answers."""
+    """Ask whether the client may do something outside the broker; the broker only answers."""
 
     __slots__ = ("request",)
 
@@ -121,35 +122,35 @@ class Permission(SessionCommand):
 
 
 class Configure(Permission):
-    """Whether it may change settings of the server."""
+    """Whether the client may change settings of the server."""
 
     __slots__ = ()
 
 
 class SeeMetrics(Permission):
-    """Whether it may see the metrics of the server."""
+    """Whether the client may see the metrics of the server."""
 
     __slots__ = ()
 
 
 class SeeServer(Permission):
-    """Whether it may see how the server is: its state, and what fails."""
+    """Whether the client may see the state of the server and its failures."""
 
     __slots__ = ()
 
 
 class SeeAudit(Permission):
-    """Whether it may see who has asked for which change."""
+    """Whether the client may see who requested which change."""
 
     __slots__ = ()
 
 
 class Manage(Permission):
-    """Whether it may do something to the server that is not the broker's.
+    """Whether the client may do something to the server that is outside the broker.
 
-    ``right`` is the one of ``access/rights.py`` that it takes, ``action`` one of
-    ``access/auditing.py``'s ``MANAGED``, ``subject`` what it is about, and ``after`` what that is
-    to be then, ``before`` what it was.
+    ``right`` is the required right (``access/rights.py``), ``action`` one of ``MANAGED`` in
+    ``access/auditing.py``, ``subject`` the object, and ``before`` and ``after`` its old and new
+    value.
     """
 
     __slots__ = ("right", "action", "subject", "after", "before")
@@ -173,10 +174,10 @@ class Manage(Permission):
 
 
 class AskRight(Permission):
-    """Whether it has a right: nothing is done, and a no is no refusal that is counted.
+    """Whether the client has a right; a negative answer does not count as a refusal.
 
-    ``right`` is one of ``access/rights.py``, ``subject`` the name of what it is about, ``queue_id``
-    -1 for no queue in particular.
+    ``right`` is one of ``access/rights.py``, ``subject`` the name of the object, ``queue_id`` -1
+    for no queue in particular.
     """
 
     __slots__ = ("right", "subject", "queue_id")

@@ -22,20 +22,21 @@ __all__ = [
 
 
 class PushExtras(Record):
-    """What few pushes carry.
+    """The properties that few pushes have.
 
     ``changes`` are options for a queue that has to be created (F74), ``channel_changes`` those for
     its channel, where that has to be created, too; such a channel cannot have an owner.
     ``expires_in_ms`` is the message's own timeout, 0 for the queue's.  ``delay_ms`` keeps it from
-    being sent that long.  ``counts_receivers`` asks how many consumers the message goes to at once;
-    the Confirm says it.  ``silent`` keeps errors from being answered, for copies nobody waits for
-    (F82).  ``nameless`` is the ``wire`` as it came, where the door has made the id: for queues that
-    want none made.  ``wait_ms`` lets the push wait that long for room instead of being refused with
-    482 or 503, -1 for as long as it takes; what its connection asks for after it waits, too
-    (``PushDecided``).  ``awaits_copies`` lets the Confirm wait until the storage has the copies
-    that feeds made of the message in the same step; it is negative if it cannot have them, or if
-    a feed had no room for one.  ``done_confirms`` lets the Confirm go before the storage has the
-    message, if the one consumer that it was sent to acknowledges it first.
+    being sent that long.  ``counts_receivers`` asks how many consumers get the message immediately;
+    the Confirm contains the number.  ``silent`` suppresses the answer to an error, for copies that
+    nobody waits for (F82).  ``nameless`` is the ``wire`` as received, if the door created the id:
+    queues that do not want an id to be created use it.  ``wait_ms`` lets the push wait that long
+    for room instead of being refused with 482 or 503, -1 without a limit; later commands of its
+    connection wait, too (``PushDecided``).  ``awaits_copies`` makes the Confirm wait until the
+    storage has the copies that feeds made of the message in the same step; it is negative if the
+    storage cannot save them, or if a feed had no room for one.  ``done_confirms`` allows the
+    Confirm before the storage has the message, if the only consumer that got it acknowledges it
+    first.
     """
 
     __slots__ = (
@@ -80,8 +81,8 @@ class PushExtras(Record):
 class Push(SessionCommand):
     """Put a message into a queue; channel and queue are created if that is allowed (F74).
 
-    Answered only when it fails: a Reply whose ``request`` is ``wire``, and when the producer asked
-    to be told also a negative Confirm whose reason says the same (F75, contradiction 22).  404,
+    Answered only when it fails: a Reply whose ``request`` is ``wire``, and, if the producer
+    requested a confirm, also a negative Confirm with the same reason (F75, contradiction 22).  404,
     401 for a stopped queue, 482, 503, 400 and 406.  ``size`` is what the message costs, in bytes.
     """
 
@@ -122,12 +123,12 @@ class Push(SessionCommand):
 class Pull(SessionCommand):
     """Take messages out of a pull queue, or read a cache queue (F104-F112).
 
-    A pull queue sends up to ``count`` DeliverPulled, then one EndPull with ``End``; or, when there
-    is nothing to send, one EndPull that says why.  What waits longest comes first, with
-    ``newest_first`` what came last; high priority before both.  ``clear_high`` and
-    ``clear_regular`` remove what is left of these priorities afterwards; ``info`` asks to be told
-    what is left.  A cache queue needs only ``request`` and answers with one AnswerPull or Reply.
-    Nothing is created by asking.  A ``count`` that makes no sense is 0.  ``size`` is what the
+    A pull queue sends up to ``count`` DeliverPulled, then one EndPull with ``End``; or, if there is
+    nothing to send, one EndPull that says why.  The message that has waited longest comes first, or
+    the newest with ``newest_first``; high priority comes first in either case.  ``clear_high`` and
+    ``clear_regular`` remove what is left of these priorities afterwards; ``info`` asks for the
+    numbers of messages left.  A cache queue needs only ``request`` and answers with one AnswerPull
+    or Reply.  A pull creates nothing.  An invalid ``count`` is passed as 0.  ``size`` is what the
     request costs while the pull waits, in bytes.
     """
 
@@ -172,12 +173,11 @@ class Pull(SessionCommand):
 class Acknowledge(SessionCommand):
     """A consumer's answer to a delivery (F95).
 
-    One for a message the session has not in its hands is ignored and counted; if there is a
-    ``request``, it is answered by a Reply: 404 when the message is not in flight, 403 when only
-    others have it.  Nothing else is answered.  ``wire`` is what
-    the door wants back when the acknowledgement is passed on to the producer (F79).  One whose
-    ``channel`` is none goes to the client of that id, if it has a ``wire`` (F116); ``size`` is what
-    it costs, in bytes.
+    If the message is not in flight to the session, the answer is ignored and counted; if there is a
+    ``request``, there is a Reply: 404 if the message is not in flight, 403 if only other sessions
+    have it.  There is no other Reply.  ``wire`` is returned to the door when the acknowledgement is
+    passed on to the producer (F79).  If there is no channel of this name, an acknowledgement with a
+    ``wire`` goes to the client whose id is ``channel`` (F116); ``size`` is what it costs, in bytes.
     """
 
     __slots__ = (
@@ -215,13 +215,13 @@ class Acknowledge(SessionCommand):
 
 
 class Release(SessionCommand):
-    """Give a delivery back: the message waits again, and no delivery handler is asked.
+    """Return a delivery: the message waits again, without calling the delivery handler.
 
     ``put_back`` is ``PUT_BACK_START`` or ``PUT_BACK_END``; ``delay_ms`` keeps the message from
-    being sent that long (no longer than ``EngineLimits.max_delay_ms``).  One that is ``counted``
-    counts as a put-back (F98); any other may be given back for ever.  A message that several
-    consumers have goes back when the last of them is done with it.  A queue that keeps nothing
-    takes nothing back.  ``request`` is answered as that of an Acknowledge.
+    being sent that long (no longer than ``EngineLimits.max_delay_ms``).  A release that is
+    ``counted`` counts as a put-back (F98); others may be repeated without a limit.  A message that
+    several consumers have is put back when the last of them has answered.  A queue that stores
+    nothing settles the message instead.  ``request`` is answered as for Acknowledge.
     """
 
     __slots__ = ("request", "message_id", "channel", "queue_id", "put_back", "delay_ms", "counted")
@@ -248,13 +248,13 @@ class Release(SessionCommand):
 
 
 class Batch(SessionCommand):
-    """Do pushes, acknowledges and releases of one session all together, or nothing of it.
+    """Carry out pushes, acknowledgements and releases of one session all together, or none of them.
 
     Everything that can be refused is checked before anything is done; the first problem is the
-    batch's answer: as for single pushes, 404 for an acknowledgement of what the session has not in
-    its hands, 406 when a delivery handler refuses a message or when it holds another kind of
-    command or another session's, 482 when it is too long, 501 in a cluster, 503 when it cannot be
-    saved.  Answered 0 when all of it is safe; nobody sees any of it before.
+    answer: as for single pushes, 404 for an acknowledgement of a message that is not in flight to
+    the session, 406 if a delivery handler refuses a message, or for another kind of command or
+    another session's, 482 if the batch is too long, 501 in a cluster, 503 if it cannot be saved.
+    Answered 0 when everything is saved; nothing is visible before.
     """
 
     __slots__ = ("request", "commands")
@@ -266,10 +266,10 @@ class Batch(SessionCommand):
 
 
 class RemoveMessage(SessionCommand):
-    """Remove the first waiting message with this id from a queue, in memory or on the disk.
+    """Remove the first waiting message with this id from a queue, in memory or on disk.
 
-    404 when none waits, 403 where only its owner consumes, 503 when too many look into queues, or
-    when the message moves on, or may be on its way to the disk: then it is there soon.
+    404 if none waits, 403 if only the owner may consume, 503 if there are too many browses, or if
+    the message is just moving, perhaps to the disk: then retry soon.
     """
 
     __slots__ = ("request", "channel", "queue_id", "message_id")
@@ -285,11 +285,11 @@ class RemoveMessage(SessionCommand):
 
 
 class MoveMessage(SessionCommand):
-    """Push a copy of the first waiting message with an id into another queue, and remove it, all
-    together or nothing of it: never is it in both, or in none, also when the server is killed.
+    """Push a copy of the first waiting message with an id into another queue and remove the
+    original, both or neither: even if the server is killed, exactly one queue has the message.
 
-    Answered as ``RemoveMessage``, and as a batch with this ``push``: 0 when it is safe, with 406
-    for the queue that it is in, 501 in a cluster.  Nobody sees the message meanwhile.
+    Answered like ``RemoveMessage``, and like a batch with this ``push``: 0 when it is saved, 406 if
+    the target is the queue that it is in, 501 in a cluster.  The message is not visible meanwhile.
     """
 
     __slots__ = ("request", "channel", "queue_id", "message_id", "push")
@@ -314,7 +314,7 @@ class MoveMessage(SessionCommand):
 class CancelMessage(SessionCommand):
     """Remove the deferred messages with this id from a queue.
 
-    404 when there is none, because it never was there or is due already.
+    404 if there is none, because it never existed or is due already.
     """
 
     __slots__ = ("request", "channel", "queue_id", "message_id")

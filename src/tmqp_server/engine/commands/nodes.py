@@ -17,9 +17,9 @@ __all__ = ["ApplyDecision", "ReportMaster", "ReportMembers"]
 class ApplyDecision(Command):
     """Another node's queue of this name is done with a message (F63).
 
-    The copy here is removed if it waits, and not sent again if it is in flight; it is not told on.
-    Nothing happens, and it is counted, when this broker does not share decisions or knows no such
-    message.  ``positive`` says whether the consumer there accepted the message.
+    The copy here is removed if it waits, and not sent again if it is in flight; the decision is not
+    passed on.  If this broker does not share decisions or has no such message, the command is only
+    counted.  ``positive`` says whether the consumer there accepted the message.
     """
 
     __slots__ = ("channel", "queue_id", "message_id", "positive")
@@ -32,9 +32,9 @@ class ApplyDecision(Command):
 
 
 class ReportMaster(Command):
-    """This server has a master of this name, and is connected to it or not (F69).
+    """Report that this server has a master of this name, and whether it is connected to it (F69).
 
-    ``node_id`` is what this server calls it; ``host`` is where it is.
+    ``node_id`` is this server's name for the master; ``host`` is its machine.
     """
 
     __slots__ = ("node_id", "host", "connected")
@@ -46,7 +46,7 @@ class ReportMaster(Command):
 
 
 class ReportMembers(Command):
-    """The servers of this server's group with one log are these, as far as it knows.
+    """Report the known servers of this server's group, which shares one log.
 
     ``members`` are NodeSnapshots; the list replaces what was reported before.
     """

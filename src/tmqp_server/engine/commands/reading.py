@@ -35,7 +35,7 @@ __all__ = [
 
 
 class KeptPart(Record):
-    """A part of what is kept of a queue: ``count`` messages from ``first`` to ``last``."""
+    """A part of the kept messages of a queue: ``count`` messages from ``first`` to ``last``."""
 
     __slots__ = ("first", "last", "count", "bytes")
 
@@ -47,9 +47,9 @@ class KeptPart(Record):
 
 
 class KnownQueue(Record):
-    """A queue that whoever asks knows already, up to ``latest``.
+    """A queue that the client knows already, up to ``latest``.
 
-    With an ``incarnation``: this very one.
+    With an ``incarnation``, only this incarnation of the queue is meant.
     """
 
     __slots__ = ("channel", "queue_id", "latest", "incarnation")
@@ -65,13 +65,13 @@ class KnownQueue(Record):
 
 
 class ListOffsets(SessionCommand):
-    """What can be read of the queues of all channels whose name passes a filter (F53).
+    """List what can be read in the queues of all channels whose name passes a filter (F53).
 
-    Of queues with that id only, if one is given.  ``visible`` are the channels that may be seen;
-    None for all.  With a ``cursor`` the answer says where it is in each queue; with a
-    ``timestamp_ms`` (Unix time, negative for none) which message was the first to come then or
-    later.  With ``wait_ms`` the answer is held for so long, or until there is something else than
-    what is ``known``.
+    If ``queue_id`` is given, only queues with this id are listed.  ``visible`` are the channels
+    that the client may see; None for all.  With a ``cursor``, the answer has its position in each
+    queue; with a ``timestamp_ms`` (Unix time, negative for none), the first message that arrived
+    then or later.  With ``wait_ms``, the answer is held for this time, or until something differs
+    from what is ``known``.
     """
 
     __slots__ = (
@@ -109,11 +109,11 @@ class ListOffsets(SessionCommand):
 
 
 class ReadRange(SessionCommand):
-    """What is kept of a queue from ``first`` to ``last``, whoever consumed it.
+    """Read the kept messages of a queue from ``first`` to ``last``, consumed or not.
 
-    0 stands for the earliest, for the latest, and for as many and as much as the server gives.
-    With an ``incarnation`` it must be that very queue, not another of its name.  ``form`` is one of
-    ``tmqp.blocks`` (``AS_BLOCKS``).
+    ``first`` 0 means the earliest, ``last`` 0 the latest, ``limit`` and ``max_bytes`` 0 as many as
+    the server allows.  With an ``incarnation``, it must be this incarnation of the queue.  ``form``
+    is one of ``tmqp.blocks`` (``AS_BLOCKS``).
     """
 
     __slots__ = (
@@ -154,19 +154,19 @@ class ReadRange(SessionCommand):
 
 
 class ReadIndex(ReadRange):
-    """What is known of the messages of such a range, without the messages themselves."""
+    """Read what is known about the messages of such a range, without the messages themselves."""
 
     __slots__ = ()
 
 
 class SplitRange(ReadRange):
-    """Which parts such a range has, each with ``limit`` messages or ``max_bytes`` at most."""
+    """Divide such a range into parts, each with at most ``limit`` messages and ``max_bytes``."""
 
     __slots__ = ()
 
 
 class CursorCommand(SessionCommand):
-    """About the cursors of a queue; ``incarnation`` as in :class:`ReadRange`."""
+    """A command about the cursors of a queue; ``incarnation`` as in :class:`ReadRange`."""
 
     __slots__ = ("request", "channel", "queue_id", "incarnation")
 
@@ -181,7 +181,8 @@ class CursorCommand(SessionCommand):
 
 
 class OpenCursor(CursorCommand):
-    """A named reader begins at what is kept, or behind it; one that is there stays where it is."""
+    """Create a cursor, at the earliest kept message or after the latest; an existing one stays
+    where it is."""
 
     __slots__ = ("cursor", "earliest")
 
@@ -201,7 +202,7 @@ class OpenCursor(CursorCommand):
 
 
 class CommitCursor(CursorCommand):
-    """A named reader is done with everything up to ``sequence``; it never goes back."""
+    """Move a cursor forward, created if missing: everything up to ``sequence`` is processed."""
 
     __slots__ = ("cursor", "sequence")
 
@@ -221,7 +222,7 @@ class CommitCursor(CursorCommand):
 
 
 class ListCursors(CursorCommand):
-    """The cursors of a queue."""
+    """List the cursors of a queue."""
 
     __slots__ = ()
 
@@ -232,7 +233,7 @@ class ListCursors(CursorCommand):
 
 
 class RemoveCursor(CursorCommand):
-    """A named reader is no more."""
+    """Remove a cursor."""
 
     __slots__ = ("cursor",)
 
@@ -249,11 +250,12 @@ class RemoveCursor(CursorCommand):
         self.cursor = cursor
 
 
-# --- What the storage says -----------------------------------------------------------------------
+# --- Answers of the storage -----------------------------------------------------------------------
 
 
 class NameStore(Command):
-    """Before any session: what the storage calls itself, which is a part of each incarnation."""
+    """Set the storage's name for itself, which is a part of each incarnation; comes before any
+    session."""
 
     __slots__ = ("store_id",)
 
@@ -262,7 +264,7 @@ class NameStore(Command):
 
 
 class RestoreCursor(Command):
-    """A cursor that was there; nothing happens if its queue is not."""
+    """Restore a cursor; nothing happens if its queue does not exist."""
 
     __slots__ = ("channel", "queue_id", "cursor", "sequence")
 
@@ -274,7 +276,7 @@ class RestoreCursor(Command):
 
 
 class OffsetsFound(Command):
-    """The answer to FindOffsets, in its order; with another code than 0 there are none."""
+    """The answer to FindOffsets, in its order; empty if the code is not 0."""
 
     __slots__ = ("number", "code", "offsets")
 
@@ -285,12 +287,12 @@ class OffsetsFound(Command):
 
 
 class Browse(SessionCommand):
-    """Look at what is in a queue, by rising sequence, without a change to anything.
+    """Show the messages in a queue, by rising sequence, without changing anything.
 
-    From ``first`` on, up to ``limit`` messages and ``max_bytes`` of them, 0 for as many as the
-    server shows; ``states`` are bits of ``BROWSED_...``; with a ``message_id`` only messages that
-    have it, with a ``filter`` only those that it accepts.  Answered with a ``BrowseSnapshot``; 404,
-    and 503 when the session looks already, or too many do.
+    The answer has up to ``limit`` messages and ``max_bytes``, from ``first`` on; 0 means as many as
+    the server shows; ``states`` are bits of ``BROWSED_...``; with a ``message_id`` only messages
+    that have it, with a ``filter`` only those that it accepts.  Answered with a ``BrowseSnapshot``;
+    404, and 503 if the session already has a browse in progress, or too many sessions do.
     """
 
     __slots__ = (
@@ -331,7 +333,7 @@ class Browse(SessionCommand):
 
 
 class Blocks(Record):
-    """What is kept of a queue, in pieces that follow one another; nobody has put them together."""
+    """Kept messages of a queue, in consecutive pieces that were not joined."""
 
     __slots__ = ("pieces", "size")
 
@@ -343,7 +345,7 @@ class Blocks(Record):
 class RangeRead(Command):
     """The answer to ReadStored.
 
-    With the code 416 ``offsets`` are what is there instead.
+    With the code 416, ``offsets`` tells what is there instead.
     """
 
     __slots__ = ("number", "code", "blocks", "offsets")
@@ -362,7 +364,7 @@ class RangeRead(Command):
 
 
 class RangeSplit(Command):
-    """The answer to SplitStored; with the code 416 ``offsets`` are what is there instead."""
+    """The answer to SplitStored; with the code 416, ``offsets`` tells what is there instead."""
 
     __slots__ = ("number", "code", "parts", "offsets")
 

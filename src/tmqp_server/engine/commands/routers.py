@@ -37,7 +37,7 @@ class HttpMessage:
 class Envelope:
     """A message for a router, in the forms it may take on its way; made by a door.
 
-    The engine knows neither how a message is written nor how a direct binding names clients.
+    The engine knows neither the wire form of a message nor how a direct binding names clients.
     """
 
     def id_of(self) -> str:
@@ -57,12 +57,12 @@ class Envelope:
         raise NotImplementedError
 
     def as_http(self) -> HttpMessage:
-        """The message for a program that is called by HTTP; every header fits HTTP."""
+        """The message as a request to a program over HTTP; all headers are valid in HTTP."""
         raise NotImplementedError
 
     def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
-        """A copy for a queue: under its own new id, or the message's when it asks for something
-        (F124); None is the queue that the message's own content type names."""
+        """A copy for a queue: under a new id, or with the message's id if it requests an answer
+        (F124).  *queue_id* None stands for the queue that the message's content type names."""
         raise NotImplementedError
 
     def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
@@ -71,7 +71,7 @@ class Envelope:
 
 
 class CreateRouter(SessionCommand):
-    """Create a router; nothing changes when there is one (F60).  400 for a bad name, 482."""
+    """Create a router; an existing one is not changed (F60).  400 for an invalid name, 482."""
 
     __slots__ = ("request", "router", "method")
 
@@ -83,7 +83,7 @@ class CreateRouter(SessionCommand):
 
 
 class RemoveRouter(SessionCommand):
-    """Remove a router with its bindings; answered 0 when there is none, too (F60)."""
+    """Remove a router with its bindings; also answered 0 if there is no such router (F60)."""
 
     __slots__ = ("request", "router")
 
@@ -104,7 +104,7 @@ class ListRouters(SessionCommand):
 
 
 class AddBinding(SessionCommand):
-    """Add a binding; nothing changes when there is one of the name (F61).  404, 400, 482."""
+    """Add a binding; an existing one of this name is not changed (F61).  404, 400, 482."""
 
     __slots__ = ("request", "router", "binding")
 
@@ -139,7 +139,7 @@ class ListBindings(SessionCommand):
 
 
 class SetRouterEnabled(SessionCommand):
-    """Let a router work, or have it answer as if it were not there (F123).  404."""
+    """Enable or disable a router; a disabled one answers as if it did not exist (F123).  404."""
 
     __slots__ = ("request", "router", "enabled")
 
@@ -151,10 +151,10 @@ class SetRouterEnabled(SessionCommand):
 
 
 class HttpAnswered(Command):
-    """The answer to a CallHttp: ``status`` is HTTP's, ``body`` what came with it.
+    """The answer to a CallHttp: ``status`` is HTTP's, ``body`` the body of the answer.
 
-    A call that failed is answered with the status a gateway would send: 504 for a timeout, 502
-    for everything else.
+    A failed call has the status that a gateway would send: 504 for a timeout, 502 for everything
+    else.
     """
 
     __slots__ = ("ticket", "status", "body")
@@ -167,12 +167,12 @@ class HttpAnswered(Command):
 
 @mypyc_attr(acyclic=True)
 class Publish(SessionCommand):
-    """Give a message to a router (F123).
+    """Send a message to a router (F123).
 
-    Answered 404 when nothing was reached, 482 when it is too large, 500 when a custom router
-    failed, and 0 when something was reached and no binding asks its receivers for an answer; else
-    not answered, for the receivers do that.  An HTTP binding has reached something when the
-    program it called answered so; until then the answer waits.  ``size`` is in bytes.
+    Answered 404 if no binding accepted the message, 482 if it is too large, 500 if a custom router
+    failed, and 0 if a binding accepted it and none asks its receivers for an answer; otherwise the
+    receivers answer.  An HTTP binding has accepted the message when the called program answers with
+    success; until then the answer waits.  ``size`` is in bytes.
     """
 
     __slots__ = ("request", "router", "size", "envelope")

@@ -19,10 +19,10 @@ __all__ = [
 
 
 class RunNotes:
-    """What the engine says to a door about its runs; ``divided`` is set when one was, and
-    ``unmixed`` when one for several queues, or of several priorities, was.
+    """What the engine tells a door about its runs: ``divided`` is set when a run was divided,
+    ``unmixed`` when a run for several queues or of both priorities was divided.
 
-    The door that reads it may well bring the next ones singly, or each for one queue.
+    The door may then pass the next pushes singly, or in runs for one queue each.
     """
 
     __slots__ = ("divided", "unmixed")
@@ -34,21 +34,22 @@ class RunNotes:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RunWire:
-    """What a door makes of a run; it gets it back when the run is delivered."""
+    """A run as its door encodes it; the door gets it back when the run is delivered."""
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """Return the run as single pushes."""
         raise NotImplementedError
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each push in order: the message's id, its bytes, and its own ``wire``."""
+        """For each push in order: the ids of the messages, their sizes in bytes, and their own
+        ``wire``."""
         raise NotImplementedError
 
     def stored(self) -> tuple[bytes, list[int], list[int]] | None:
-        """What is to be kept of all messages, one after another, the size of each, and where in
-        each its payload begins, which reaches to its end; a single number stands for all.
+        """The bytes to store of all messages, one after another; the size of each; and the offset
+        of the payload in each, which extends to its end.  A single number stands for all.
 
-        None where each is to be kept by itself, as its door has it.
+        None if each message must be stored separately, as its door encodes it.
         """
         return None
 
@@ -57,42 +58,43 @@ class RunWire:
         return self.contents()[0]
 
     def keeps(self) -> bool:
-        """Whether the messages may stay in this form for long: it takes no more memory than they
-        do, and says the same whenever it is asked.  This base says no."""
+        """Whether the messages may stay in this form for a long time: the form takes no more memory
+        than the messages, and always has the same contents.  This base returns False."""
         return False
 
     def sample(self, family: object) -> object:
-        """The ``wire`` of one message, if all others are like it in what filters of this family
-        look at; None where they are not, or where that is not worth finding out."""
+        """The ``wire`` of one message, if all messages are equal for filters of this family; None
+        if they are not, or if it is not worth finding out."""
         return None
 
     def is_keyless(self) -> bool:
-        """Whether no message of it has a group key, so that keys make no difference to it."""
+        """Whether no message of the run has a group key."""
         return False
 
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
-        """The same as single acknowledges."""
+        """Return the run as single acknowledgements."""
         raise NotImplementedError
 
     def said(self, run: ClientRun) -> list[SendDirect | PassAnswer]:
-        """The same as single messages from client to client."""
+        """Return the run as single messages from client to client."""
         raise NotImplementedError
 
 
 @mypyc_attr(acyclic=True)
 class PushRun(SessionCommand):
-    """Put messages into a queue, or several queues of one channel, in their order.
+    """Push messages into one queue, or several queues of one channel, in order.
 
-    None of them brings extras; all of them ask to be told, or none.  ``count`` is how many there
-    are, ``size`` what they cost together, in bytes, and ``largest`` what the largest does.
+    No message has extras; all of them request a confirm, or none.  ``count`` is the number of
+    messages, ``size`` their total cost in bytes, and ``largest`` the cost of the largest.
 
-    ``left`` are the pushes still to be carried out of a run that is divided, the next one last.
-    ``copied`` says that a feed copies it: then ``channel`` and ``queue_id`` are those of the
-    target, and ``wire`` names others.
+    ``left`` are the remaining pushes of a divided run, the next one last.  ``copied`` means that a
+    feed copies the run: then ``channel`` and ``queue_id`` are those of the target, and ``wire``
+    names those of the source.
 
-    ``queues`` are the queues of all in order, or empty where they go into one; ``odd`` the places
-    of those whose priority is not that of the first.  ``sequences`` are those that the first
-    messages got in each queue, where there are several, once they were taken.
+    ``queues`` has the queue of each message in order, or is empty if there is only one queue;
+    ``odd`` has the indexes of the messages whose priority differs from the first one's.  If there
+    are several queues, ``sequences`` has the sequence of the first message in each, once the run is
+    accepted.
     """
 
     __slots__ = (
@@ -150,7 +152,7 @@ class PushRun(SessionCommand):
         return len(self.queues) > 0 or len(self.odd) > 0
 
     def pushes(self) -> list[Push]:
-        """The same as single pushes: the run will be divided."""
+        """Return the run as single pushes, because it will be divided."""
         if self.is_mixed:
             self.notes.unmixed = True
         else:
@@ -158,11 +160,11 @@ class PushRun(SessionCommand):
         return self.wire.pushes(self)
 
     def singles(self) -> list[Push]:
-        """Those still to be carried out, as single pushes."""
+        """Return the remaining pushes, as single ones."""
         return self.left[::-1] if self.left else self.pushes()
 
     def is_over(self) -> bool:
-        """Whether nothing is left of it, once it was begun."""
+        """Whether nothing is left of the run, once it was begun."""
         return not self.left
 
     def divide(self) -> None:
@@ -173,15 +175,15 @@ class PushRun(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class AcknowledgeRun(SessionCommand):
-    """Positive answers of a consumer about messages of one queue, or of several queues of one
-    channel, in their order (F95).
+    """Positive acknowledgements by a consumer of messages of one queue, or several queues of one
+    channel, in order (F95).
 
-    Where it ``answers``, an answer for a message that the session has not in its hands is answered
-    itself, as an Acknowledge's: by a Reply whose ``request`` is the message's id.
-    ``at`` is how many of ``message_ids`` have been taken; ``left`` are the answers still to be
-    taken of a run that is divided, the next one last.
+    With ``answers``, the acknowledgement of a message that is not in flight to the session gets a
+    Reply, as that of an Acknowledge; its ``request`` is the message's id.  ``at`` is how many of
+    ``message_ids`` have been handled; ``left`` are the remaining acknowledgements of a divided run,
+    the next one last.
 
-    ``queues`` are the queues of all in order, or empty where they are about one.
+    ``queues`` has the queue of each message in order, or is empty if there is only one queue.
     """
 
     __slots__ = (
@@ -219,7 +221,7 @@ class AcknowledgeRun(SessionCommand):
         self.left: list[Acknowledge] = []
 
     def singles(self) -> list[Acknowledge]:
-        """Those still to be taken, as single acknowledges."""
+        """Return the remaining acknowledgements, as single ones."""
         if self.left:
             return self.left[::-1]
         if self.queues:
@@ -229,24 +231,22 @@ class AcknowledgeRun(SessionCommand):
         return self.wire.acknowledges(self)[self.at :]
 
     def divide(self) -> None:
-        """Have the acknowledgements taken one by one."""
+        """Have the remaining acknowledgements carried out one by one."""
         self.left = self.singles()
         self.left.reverse()
         self.at = len(self.message_ids)
 
     def is_over(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether nothing is left of the run."""
         return not self.left and self.at >= len(self.message_ids)
 
 
 @mypyc_attr(acyclic=True)
 class ClientRun(SessionCommand):
-    """What a client says to others, several times in a row: a ``SendDirectRun`` or a
-    ``PassAnswerRun``.
+    """Consecutive messages from a client to others: a ``SendDirectRun`` or a ``PassAnswerRun``.
 
-    ``count`` is how many messages there are, ``size`` what they cost together, in bytes, and
-    ``largest`` what the largest does.  ``left`` are those still to be carried out of a run that is
-    divided, the next one last.
+    ``count`` is the number of messages, ``size`` their total cost in bytes, and ``largest`` the
+    cost of the largest.  ``left`` are the remaining messages of a divided run, the next one last.
     """
 
     __slots__ = ("count", "size", "largest", "wire", "left")
@@ -260,7 +260,7 @@ class ClientRun(SessionCommand):
         self.left: list[SendDirect | PassAnswer] = []
 
     def singles(self) -> list[SendDirect | PassAnswer]:
-        """Those still to be carried out, as single messages."""
+        """Return the remaining messages, as single ones."""
         return self.left[::-1] if self.left else self.wire.said(self)
 
     def divide(self) -> None:
@@ -269,14 +269,14 @@ class ClientRun(SessionCommand):
         self.left.reverse()
 
     def is_over(self) -> bool:
-        """Whether nothing is left of it, once it was begun."""
+        """Whether nothing is left of the run, once it was begun."""
         return not self.left
 
 
 @mypyc_attr(acyclic=True)
 class SendDirectRun(ClientRun):
-    """Bring messages to the same clients, as so many ``SendDirect`` that ask for the same answers;
-    each has an id, and none was given to other nodes."""
+    """Forward messages to the same clients, like as many ``SendDirect`` that request the same
+    answers; each has an id, and none was passed to other nodes."""
 
     __slots__ = ("by", "who", "first_only", "asks")
 
@@ -301,7 +301,7 @@ class SendDirectRun(ClientRun):
 
 @mypyc_attr(acyclic=True)
 class PassAnswerRun(ClientRun):
-    """Bring answers of one kind to a client, as so many ``PassAnswer``."""
+    """Forward answers of one kind to a client, like as many ``PassAnswer``."""
 
     __slots__ = ("client_id", "kind")
 

@@ -52,18 +52,18 @@ class Credentials:
 
 
 class Connect(Command):
-    """Make a session known.  Answered by Accept or Refuse.
+    """Begin a session.  Answered by Accept or Refuse.
 
     Refusals: 400 for an empty or too long client id, 503 for one that is in use (F32), 482 when
-    there are too many sessions (F33).  With ``take_over`` a client that has the id already is
-    closed instead (CloseSession), and its deliveries are returned like those of one that vanished.
-    The door makes an id when the peer has none (F30) and trims what it read (F29).  Who may
-    connect has been decided before, ``authenticated`` and ``node`` with it: that it is a slave of
-    this server (F133), on the machine named ``host``; it counts only where the broker takes nodes.
-    ``properties`` is what the door read, for those who decide; ``kept`` is the part of it that the
-    session keeps for user code.  ``credentials`` are what the client shows, None for nothing.
-    With ``hears_lapses`` the session, and each of its branches, is told when a delivery is its own
-    no more (Lapsed).
+    there are too many sessions (F33).  With ``take_over``, a client that already has the id is
+    closed instead (CloseSession), and its deliveries are returned as after a lost connection.  The
+    door makes an id when the peer has none (F30) and trims what it read (F29).  The right to
+    connect was checked before, and ``authenticated`` and ``node`` were set then.  ``node`` means
+    that it is a slave of this server (F133), on the machine ``host``; it has an effect only if the
+    broker accepts nodes.  ``properties`` is what the door read, for authenticators; ``kept`` is the
+    part of it that the session keeps for user code.  ``credentials`` are None if the client has
+    none.  With ``hears_lapses``, the session and its branches are notified when they lose a
+    delivery (Lapsed).
     """
 
     __slots__ = (
@@ -117,7 +117,7 @@ class Connect(Command):
 
 
 class Disconnect(SessionCommand):
-    """The connection has ended, however.
+    """The connection has ended, for whatever reason.
 
     What the client had in flight is returned at each delivery's acknowledge timeout, not before
     (F99), and never lost: see ``Workflow.time_out``.
@@ -127,16 +127,16 @@ class Disconnect(SessionCommand):
 
 
 class Block(SessionCommand):
-    """The session's outbound buffer is full: send it no more until Unblock.
+    """The session's outbound buffer is full: send it nothing until Unblock.
 
-    Queues that keep their messages hold them; a broadcast passes the session over.
+    Queues that keep their messages hold them; a broadcast skips the session.
     """
 
     __slots__ = ()
 
 
 class Unblock(SessionCommand):
-    """The session's outbound buffer has drained; what was held continues."""
+    """The session's outbound buffer has drained; held messages are delivered."""
 
     __slots__ = ()
 
@@ -144,13 +144,13 @@ class Unblock(SessionCommand):
 class Join(SessionCommand):
     """Subscribe to a channel, and with it to all its queues (F48).
 
-    Stored messages are delivered before the Reply, as far as one step carries.  Joining again is
-    answered 0 and sets ``credit`` and ``filter`` again, and of the ``terms`` what they say.
-    ``credit`` is the number of deliveries that may be sent, -1 for no bound.  A channel that is not
-    there is created if it ``creates`` and the broker may.  400 and 482 for impossible terms, 404
-    when there is no such channel and none is created, 482 for the channel's client limit or the
-    session's number of subscriptions.  With ``hears_lapses`` the session is told from now on when a
-    delivery, of whatever channel, is its own no more (Lapsed).
+    Stored messages are delivered before the Reply, as many as one step allows.  Joining again is
+    answered 0 and replaces ``credit``, ``filter`` and those ``terms`` that are given.  ``credit``
+    is the number of deliveries that may be sent, -1 for no limit.  A missing channel is created if
+    it ``creates`` and the broker allows it.  400 and 482 for impossible terms, 404 if there is no
+    such channel and none is created, 482 for the channel's client limit or the session's number of
+    subscriptions.  With ``hears_lapses``, the session is notified from now on when it loses a
+    delivery of any channel (Lapsed).
     """
 
     __slots__ = ("request", "channel", "credit", "filter", "terms", "creates", "hears_lapses")
@@ -177,7 +177,7 @@ class Join(SessionCommand):
 
 
 class Leave(SessionCommand):
-    """End a subscription (F49).  404 when there is no such channel or it was not joined.
+    """End a subscription (F49).  404 if there is no such channel or the session has not joined it.
 
     Deliveries in flight stay in flight and can still be acknowledged.
     """
@@ -191,9 +191,9 @@ class Leave(SessionCommand):
 
 
 class Grant(SessionCommand):
-    """Set the delivery credit of a subscription: so many more may be sent, -1 for no bound.
+    """Set the delivery credit of a subscription: this many more may be sent, -1 for no limit.
 
-    Replaces what was left.  404 when the session has not joined the channel.
+    Replaces what was left.  404 if the session has not joined the channel.
     """
 
     __slots__ = ("channel", "credit", "request")
@@ -206,10 +206,10 @@ class Grant(SessionCommand):
 
 
 class SetTerms(SessionCommand):
-    """Change the terms of a subscription; they hold for what is sent from now on.
+    """Change the terms of a subscription for deliveries sent from now on.
 
-    A smaller window sends nothing until enough is answered.  404 when the session has not joined
-    the channel, 400 and 482 for impossible terms.
+    With a smaller window, nothing is sent until enough deliveries are answered.  404 when the
+    session has not joined the channel, 400 and 482 for impossible terms.
     """
 
     __slots__ = ("request", "channel", "terms")
@@ -222,11 +222,11 @@ class SetTerms(SessionCommand):
 
 
 class Extend(SessionCommand):
-    """Give a consumer ``timeout_ms`` from now to answer for a delivery, but no longer than
+    """Give a consumer ``timeout_ms`` from now to acknowledge a delivery, but no longer than
     ``most_ms`` since it was sent, unless that is 0.
 
-    404 when the message is not in flight, 403 when only others have it, 400 and 482 for an
-    impossible time.
+    404 if the message is not in flight, 403 if only others have it, 400 and 482 for an impossible
+    time.
     """
 
     __slots__ = ("request", "message_id", "channel", "queue_id", "timeout_ms", "most_ms")
@@ -251,10 +251,10 @@ class Extend(SessionCommand):
 
 
 class Miss(SessionCommand):
-    """Count deliveries of broadcasts that a door did not pass on, for its client takes too long.
+    """Count deliveries of broadcasts that a door did not pass on because its client is too slow.
 
-    They become skipped ones, as those of clients whose outbound buffer is full.  Never answered;
-    nothing is counted for a queue that is gone.
+    They become skipped ones, like those of clients whose outbound buffer is full.  Never answered;
+    for a removed queue, nothing is counted.
     """
 
     __slots__ = ("channel", "queue_id", "count")

@@ -25,11 +25,11 @@ __all__ = [
 
 @mypyc_attr(acyclic=True)
 class Synced(Command):
-    """The storage's answer: what has this ticket is safe, or could not be saved.
+    """The storage's answer: the write with this ticket is safe, or could not be saved.
 
-    Tickets are those of Append and of the topology effects; ``count`` of them, one after the
-    other, share this answer.  Only this releases a confirm for a message that is being saved, or
-    the reply to an operation that changed the topology (rule 1).
+    Tickets are those of Append and of the topology effects; ``count`` consecutive ones share this
+    answer.  Only this releases a confirm for a message that is being saved, or the reply to an
+    operation that changed the topology (rule 1).
     """
 
     __slots__ = ("ticket", "ok", "count")
@@ -42,13 +42,13 @@ class Synced(Command):
 
 @mypyc_attr(acyclic=True)
 class KeptMessage(Record):
-    """A message as the storage had it, read by its door.
+    """A message from the storage, decoded by its door.
 
     ``expires_at`` and ``due_at`` are monotonic seconds, or NEVER and AT_ONCE, and may be in the
-    past.  ``door`` is the name of the one that can read it.  ``channel`` is its producer's
-    spelling; None for a dead letter and what a feed copied, which bear the address of the queue
-    they are in.  A ``transient`` one was on disk to save memory only.  ``marks`` are those of
-    feeds.
+    past.  ``door`` is the name of the door that can read it.  ``channel`` has the producer's
+    spelling; it is None for a dead letter and a feed's copy, which have the address of the queue
+    that they are in.  A ``transient`` message was on disk only to save memory.  ``marks`` are those
+    of feeds.
     """
 
     __slots__ = (
@@ -107,9 +107,9 @@ class KeptMessage(Record):
 class Fetched(Command):
     """The answer to Fetch: the messages, in rising sequence.
 
-    ``up_to`` is how far the storage has looked: every message up to there that is not among them
-    is not owed any more, or could not be read.  ``withheld`` of these are whole, but of a door that
-    this server does not know: they stay where they are.
+    The storage has looked up to the sequence ``up_to``: every earlier message that is missing here
+    is no longer owed, or could not be read.  ``withheld`` of the missing ones are intact, but no
+    door of this server can read them: they stay on disk.
     """
 
     __slots__ = ("number", "messages", "up_to", "withheld")
@@ -133,7 +133,7 @@ class StorageState(Command):
 
 
 class RestoreKeys(Command):
-    """The highest key that a queue ever had."""
+    """Restore the highest key that a queue ever had."""
 
     __slots__ = ("last_key",)
 
@@ -142,9 +142,9 @@ class RestoreKeys(Command):
 
 
 class RestoreChannel(Command):
-    """A channel that was there.
+    """Restore a channel.
 
-    :raises ValueError: by ``Broker.step``, when there is one of that name.
+    :raises ValueError: by ``Broker.step``, if there is one of that name.
     """
 
     __slots__ = ("channel", "options")
@@ -155,13 +155,13 @@ class RestoreChannel(Command):
 
 
 class RestoreQueue(Command):
-    """A queue that was there, whose messages are on disk.
+    """Restore a queue, whose messages are on disk.
 
-    ``sequence`` is the last one used, the counts and bytes are of messages owed.  Messages up to
-    ``suspect`` may have been sent although nobody took that down.
+    ``sequence`` is the last one used; the counts and bytes are those of owed messages.  Messages up
+    to ``suspect`` may have been sent without a record of it.
 
-    :raises ValueError: by ``Broker.step``, when there is no such channel, or there is such a
-        queue, or its delivery handler is not registered.
+    :raises ValueError: by ``Broker.step``, if there is no such channel, if the queue exists, or if
+        its delivery handler is not registered.
     """
 
     __slots__ = (
@@ -203,7 +203,7 @@ class RestoreQueue(Command):
 
 
 class RestoreRouter(Command):
-    """A router that was there."""
+    """Restore a router."""
 
     __slots__ = ("router", "method", "bindings", "enabled")
 

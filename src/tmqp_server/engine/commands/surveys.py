@@ -20,11 +20,12 @@ __all__ = [
 
 
 class SurveyCommand(SessionCommand):
-    """A portion of the channels whose names pass ``filter`` (F53), or of what is in them.
+    """A request for a portion of the channels whose names pass ``filter`` (F53), or of their
+    queues.
 
-    The first command of a survey has no ``walk``; each further one has that of the command before,
-    which is set when the command is examined.  ``visible`` are the channels that may be seen, None
-    for all.
+    The first command of a survey has no ``walk``; each further one has the walk of the previous
+    command, which is set when that command is prepared.  ``visible`` are the channels that the
+    client may see, None for all.
     """
 
     __slots__ = ("request", "filter", "walk", "visible", "prepared")
@@ -37,15 +38,15 @@ class SurveyCommand(SessionCommand):
         self.filter = filter
         self.walk = walk
         self.visible: frozenset[str] | None = None
-        #: The walk is at the portion that this is about.
+        #: Whether ``walk`` is at the portion that this command requests.
         self.prepared = False
 
 
 class SurveyChannels(SurveyCommand):
     """Answered with a list of ChannelSnapshot.
 
-    With ``names``, these channels in this order, all at once, as far as they are there; ``filter``
-    and ``walk`` have no meaning then.
+    With ``names``, the answer has these channels in this order, all at once, without missing ones;
+    ``filter`` and ``walk`` are ignored.
     """
 
     __slots__ = ("names",)
@@ -65,8 +66,8 @@ class SurveyChannels(SurveyCommand):
 class SurveyQueues(SurveyCommand):
     """Answered with a list of QueueSnapshot.
 
-    With ``places``, pairs of a channel's name and a queue's id, those queues in this order, all at
-    once, as far as they are there; ``filter`` and ``walk`` have no meaning then.
+    With ``places``, pairs of a channel's name and a queue's id, the answer has these queues in this
+    order, all at once, without missing ones; ``filter`` and ``walk`` are ignored.
     """
 
     __slots__ = ("places",)
@@ -86,7 +87,8 @@ class SurveyQueues(SurveyCommand):
 class SurveyClients(SessionCommand):
     """A portion of the clients: answered with a list of SurveyedClient; ``walk`` as above.
 
-    With ``ids``, the clients of these ids in this order, all at once, as far as they are there.
+    With ``ids``, the answer has these clients in this order, all at once, without those that are
+    not connected.
     """
 
     __slots__ = ("request", "walk", "ids")
@@ -116,8 +118,8 @@ class DescribeClient(SessionCommand):
 
 
 class DisconnectClient(SessionCommand):
-    """End the connection of the client of this id; what it had in flight is returned like that of
-    one that vanished.  404, also for a node of the cluster."""
+    """Close the connection of the client of this id; its deliveries in flight are returned as after
+    a lost connection.  404, also for a node of the cluster."""
 
     __slots__ = ("request", "client_id")
 

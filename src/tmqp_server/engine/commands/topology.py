@@ -19,7 +19,7 @@ __all__ = [
 
 
 class CreateChannel(SessionCommand):
-    """Create a channel (F50).  481 when it exists, 400 for a bad name or option, 482."""
+    """Create a channel (F50).  481 if it exists, 400 for an invalid name or option, 482."""
 
     __slots__ = ("request", "channel", "changes")
 
@@ -39,8 +39,8 @@ class CreateChannel(SessionCommand):
 class UpdateChannel(SessionCommand):
     """Change options of a channel (F20).  404, 400, 406, 482, 503.
 
-    Queues, consumers and messages that are there stay; what ``changes.queue`` says is for queues
-    created from now on.
+    Existing queues, consumers and messages stay; ``changes.queue`` applies to queues created from
+    now on.
     """
 
     __slots__ = ("request", "channel", "changes")
@@ -55,7 +55,7 @@ class UpdateChannel(SessionCommand):
 
 
 class RemoveChannel(SessionCommand):
-    """Remove a channel with its queues; consumers are simply no longer joined (F51).  404."""
+    """Remove a channel with its queues; its consumers leave it (F51).  404."""
 
     __slots__ = ("request", "channel")
 
@@ -66,9 +66,10 @@ class RemoveChannel(SessionCommand):
 
 
 class RemoveChannels(SessionCommand):
-    """Remove several channels with their queues, those that are there; 404 if none is.
+    """Remove several channels with their queues; missing ones are ignored, 404 if all are missing.
 
-    Who may not remove one of them removes none.  Answered when all of them have gone.
+    If the client may not remove one of them, none is removed.  Answered when all of them are
+    removed.
     """
 
     __slots__ = ("request", "channels")
@@ -80,14 +81,13 @@ class RemoveChannels(SessionCommand):
 
 
 class CreateQueue(SessionCommand):
-    """Create a queue (F54), and its channel when that is missing.
+    """Create a queue (F54), and its channel if it is missing.
 
-    ``changes`` is what the request asks for beyond the channel's options; ``channel_changes``
-    applies only to a channel created now.  ``source`` is a queue, channel and id, that is to feed
-    this one: without it nothing is created, and who may not add the feed may not create the queue
-    (the feed itself is for AddFeed).  481 when the queue exists, 406 for a queue id the channel
-    does not allow and for a delivery handler nobody registered, 400, 404 also without the source,
-    482.
+    ``changes`` are the options that the request sets, instead of the channel's; ``channel_changes``
+    applies only to a channel created now.  ``source`` (channel and id) is a queue that is to feed
+    this one: if it is missing, or if the client may not add the feed, nothing is created (AddFeed
+    adds the feed itself).  481 if the queue exists, 406 for a queue id that the channel does not
+    allow and for an unregistered delivery handler, 400, 404 also for a missing source, 482.
     """
 
     __slots__ = ("request", "channel", "queue_id", "changes", "channel_changes", "source")
@@ -114,8 +114,8 @@ class CreateQueue(SessionCommand):
 class UpdateQueue(SessionCommand):
     """Change options of a queue (F56).  404, 400, 406, 482.
 
-    A changed status takes effect on what is stored (F92), a changed acknowledge timeout on what
-    is in flight.
+    A changed status affects stored messages (F92), a changed acknowledgement timeout those in
+    flight.
     """
 
     __slots__ = ("request", "channel", "queue_id", "changes")
@@ -143,8 +143,8 @@ class RemoveQueue(SessionCommand):
 
 
 class ClearMessages(SessionCommand):
-    """Remove waiting messages of either priority, or of both, or of none (F58), deferred ones too;
-    with ``in_flight`` what consumers have as well, whose answers then find nothing.  404."""
+    """Remove the waiting and deferred messages of one priority, of both, or of none (F58); with
+    ``in_flight``, also those in flight, whose answers then find nothing.  404."""
 
     __slots__ = ("request", "channel", "queue_id", "high_priority", "regular", "in_flight")
 
@@ -168,7 +168,7 @@ class ClearMessages(SessionCommand):
 
 
 def targets_of(command: Command) -> list[tuple[str, int]]:
-    """The queues of dead letters that a command names: the server will write into them."""
+    """The dead letter queues that a command names: the server will write into them."""
     queues: list[QueueChanges | None] = []
     if isinstance(command, (CreateChannel, UpdateChannel)):
         if command.changes is not None:

@@ -32,17 +32,17 @@ _SEGMENT_MESSAGES: Final = 8_192
 
 @mypyc_attr(acyclic=True)
 class MessageSet(Record):
-    """Messages for one queue, in the order of pushing, as their door wants them to be kept.
+    """Messages for one queue, in the order of pushing, in their door's stored form.
 
-    ``data`` is for the storage to hand back to the door of that name; ``size`` is in bytes as the
-    door counts messages, ``largest`` that of the largest one, ``high`` how many of the ``count``
-    have high priority and ``high_size`` their bytes.  ``changes`` is what they say of a queue that
-    may have to be created.
+    The storage returns ``data`` to the door of that name.  ``size`` is in bytes, as the door counts
+    messages, and ``largest`` the size of the largest; ``high`` of the ``count`` messages have high
+    priority, with ``high_size`` bytes.  ``changes`` are the options of a queue that may have to be
+    created.
 
-    ``sizes`` are those of the messages in ``data``, and ``offsets`` where in each its payload
-    begins, which reaches to its end: numbers of 4 bytes in the machine's order, a single one where
-    all are alike.  Both are empty where only the door can tell; where they are not, all messages
-    are of one priority.
+    ``sizes`` are those of the messages in ``data``; ``offsets`` say where in each message the
+    payload begins, which extends to its end.  Both are numbers of 4 bytes in the machine's byte
+    order, a single one if all are equal.  Both are empty if only the door can tell; otherwise all
+    messages have the same priority.
     """
 
     __slots__ = (
@@ -91,16 +91,17 @@ class MessageSet(Record):
 
     @property
     def weight(self) -> int:
-        """The bytes it takes."""
+        """The memory that it takes, in bytes."""
         return len(self.data) + len(self.sizes) + len(self.offsets)
 
 
 class Segment(Record):
-    """Message sets for one queue that are kept in one piece, about 1 MiB; in the order of pushing.
+    """Message sets for one queue that are stored in one piece of about 1 MiB, in the order of
+    pushing.
 
-    ``staging`` is the number under which the storage was asked to put it aside, 0 for one that is
-    in memory; ``message sets`` is empty when the storage has done so.  ``highs`` says then of each
-    message, in a byte, whether it has high priority, unless all are alike.
+    ``staging`` is the number under which the storage was asked to stage it, 0 if it is in memory;
+    when the storage has done so, ``message_sets`` is empty.  Then ``highs`` has a byte for each
+    message, which says whether it has high priority; it is empty if all have the same.
     """
 
     __slots__ = ("message_sets", "count", "high", "size", "staging", "highs")
@@ -114,25 +115,25 @@ class Segment(Record):
         self.highs = b""
 
     def add(self, message_set: MessageSet) -> None:
-        """Put a message set behind the others."""
+        """Append a message set."""
         self.message_sets.append(message_set)
         self.count += message_set.count
         self.high += message_set.high
         self.size += len(message_set.data)
 
     def is_full(self) -> bool:
-        """Whether the next message set begins another one."""
+        """Whether the next message set needs a new segment."""
         return self.size >= _SEGMENT_BYTES or self.count >= _SEGMENT_MESSAGES
 
 
 class OpenTransaction(SessionCommand):
     """Begin a transaction.  Answered with a TransactionSnapshot.
 
-    One of the same ``part`` and ``attempt`` of the same epoch that is open already is given up: its
-    opener begins again.  ``part`` is None for one that has no such name; ``timeout_ms`` is 0 for
-    the server's own.  An epoch that is committed is answered so, and nothing is opened.  400 for
-    what is no name, 482 for too many or for a timeout that is too long, 501 without a storage
-    and in a cluster.
+    An open transaction with the same ``part`` and ``attempt`` of the same epoch is aborted, because
+    its opener begins again.  ``part`` is None for a transaction without such a name; ``timeout_ms``
+    0 means the server's timeout.  If the epoch is committed already, the answer says so and nothing
+    is opened.  400 for an invalid name, 482 for too many transactions or too long a timeout, 501
+    without a storage and in a cluster.
     """
 
     __slots__ = ("request", "application", "epoch", "part", "attempt", "timeout_ms")
@@ -159,10 +160,10 @@ class OpenTransaction(SessionCommand):
 class PushTransaction(SessionCommand):
     """Stage messages.  Answered with a TransactionSnapshot.
 
-    ``problem`` is the result code of what the door could not read.  All sets are staged or none;
-    when none are, the transaction is broken, so that it cannot be committed without them.  404 for
-    no such transaction (of that application, if one is named), 409 for one that is broken or being
-    committed; for a queue 401, 404, 406 or 482; 482 or 503 for too much.
+    ``problem`` is the result code if the door could not read the push.  Either all sets are staged
+    or none; if none, the transaction is broken, so that it cannot be committed without them.  404
+    if there is no such transaction (of that application, if one is named), 409 if it is broken or
+    being committed; for a queue 401, 404, 406 or 482; 482 or 503 for too much.
     """
 
     __slots__ = ("request", "application", "transaction", "message_sets", "problem")
@@ -185,14 +186,15 @@ class PushTransaction(SessionCommand):
 
 
 class CommitTransaction(SessionCommand):
-    """Push all that these transactions hold, at once, and note the epoch with it.
+    """Push everything staged in these transactions at once, and record the epoch with it.
 
-    Answered with a TransactionSnapshot when all of it is safe, or when the epoch was committed
-    before.  ``counts`` says how many messages each must hold, below 0 where nobody has counted.
-    Refused, with nothing pushed: 404 for a transaction that is not there, or a queue that has
-    gone; 409 for one that is another's, broken, doubled or of another count; 401, 406 or 482 for a
-    queue that cannot take all of it; 503 when it cannot be saved now, or another epoch of the
-    application is being committed.  The transactions are open still then.
+    Answered with a TransactionSnapshot when everything is saved, or if the epoch was committed
+    before.  ``counts`` says how many messages each must have, below 0 for unknown.  Refusals push
+    nothing and leave the transactions open: 404 for a missing transaction or a removed queue; 409
+    for a transaction of another application or epoch, one that is not open or has another count,
+    and for two with the same number or part; 401, 406 or 482 if a queue cannot take all of its
+    messages; 503 if it cannot be saved now, or if another epoch of the application is being
+    committed.
     """
 
     __slots__ = ("request", "application", "epoch", "transactions", "counts")
@@ -215,9 +217,9 @@ class CommitTransaction(SessionCommand):
 
 
 class AbortTransaction(SessionCommand):
-    """Give up a transaction, or with None for it all those of an epoch of an application.
+    """Abort a transaction, or, if it is None, all those of an epoch of an application.
 
-    404 for no such transaction, 409 for one that is being committed.
+    404 if there is no such transaction, 409 if it is being committed.
     """
 
     __slots__ = ("request", "application", "transaction", "epoch")
@@ -238,7 +240,7 @@ class AbortTransaction(SessionCommand):
 
 
 class ListTransactions(SessionCommand):
-    """The transactions that are open and the last epochs committed, of all applications whose name
+    """List the open transactions and the last committed epochs of all applications whose name
     passes a filter (F53).  Answered with a list of TransactionSnapshot."""
 
     __slots__ = ("request", "filter")
@@ -250,8 +252,8 @@ class ListTransactions(SessionCommand):
 
 
 class RestoreMark(Command):
-    """An application and the last epoch it committed, at a time in monotonic seconds (which may be
-    negative); oldest first."""
+    """Restore an application's last committed epoch and when it was committed, in monotonic seconds
+    (may be negative); oldest first."""
 
     __slots__ = ("application", "epoch", "at")
 

@@ -1,4 +1,4 @@
-"""What the parts of the broker share during a step, and who is told of which event."""
+"""The state that the broker's parts share during a step, and the subscribers of each event."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ __all__ = [
     "Performers",
 ]
 
-#: Messages, and bytes, that are brought back from the storage at a time.
+#: Messages, and bytes, that are fetched from the storage at a time.
 _FETCH_MESSAGES: Final = 1_000
 _FETCH_BYTES: Final = 1_048_576
 #: Units of work that storing a change of the topology takes: its options are written as JSON.
@@ -64,12 +64,12 @@ _WORK_PER_CHANGE: Final = 3
 #: Names that are compared with a filter for one unit of work.
 _NAMES_PER_UNIT: Final = 16
 
-#: Which method of a service serves which command of a session.
+#: The method of a part that serves each command of a session.
 Performers: TypeAlias = dict[type[Command], Callable[[Command, Session], None]]
 
 
 class Master:
-    """A master of this server; ``since`` is when it was connected, in monotonic seconds."""
+    """A master of this server; ``since`` is when it connected, in monotonic seconds."""
 
     __slots__ = ("node_id", "host", "connected", "since")
 
@@ -151,25 +151,25 @@ class Core(Books):
         #: Queues, by key, that a message has left while pushes were held for room there.
         self.freed: dict[int, None] = {}
         self.hold_timer = HoldTimer()
-        #: Queues with messages that could be sent, but for the budget.
+        #: Queues whose messages could be sent, but the budget was used up.
         self.runnable: deque[Queue] = deque()
         #: Lines of queues whose audience can take messages again.
         self.awake: deque[deque[QueueFacts]] = deque()
         #: Pulls that can continue.
         self.pulls: deque[Pulling] = deque()
         self.trash: deque[Trash] = deque()
-        #: Channels with so many queues that a step does not close them all.
+        #: Channels with too many queues to close in one step.
         self.removals: deque[Removal] = deque()
         #: Queues of deserted channels that may have become empty, and queues with claims, by key.
         self.emptied: dict[int, Queue] = {}
         self.claimed: dict[int, Queue] = {}
-        #: Watched queues of which more is safe than before, by key.
+        #: Watched queues of which more is safe than at the last check, by key.
         self.changed_queues: dict[int, Queue] = {}
         self.stores = options.storage
         self.storage_ok = True  # the storage works
         self.tickets: dict[int, PendingWrite] = {}
         self.last_ticket = 0
-        #: The ticket of the last change of the topology in this command; 0 is none.
+        #: The ticket of the last change of the topology by this command; 0 for none.
         self.change = 0
         #: Bytes of messages the storage has not answered for.
         self.unsynced_bytes = 0
@@ -177,44 +177,44 @@ class Core(Books):
         self.last_fetch = 0
         self.counters = BrokerCounters()
         self.tally = EngineTally()
-        #: The tables of its parts whose sizes are limited, by what is in them, for who watches.
+        #: The bounded tables of the parts, by their contents, for monitoring.
         self.tables: dict[str, Sized] = {}
-        #: Whether a session may be a node; else its Connect says so in vain.
+        #: Whether a session may be a node; otherwise ``Connect.node`` is ignored.
         self.takes_nodes = options.takes_nodes
-        #: Whether nodes tell each other what their queues are done with (F63).
+        #: Whether nodes notify each other of the messages that their queues have settled (F63).
         self.shares_decisions = options.shares_decisions
-        #: The masters of this server, by the name it has for them.
+        #: The masters of this server, by this server's names for them.
         self.masters: dict[str, Master] = {}
-        #: Knows what messages say.
+        #: Reads what only doors know about messages.
         self.wires = Wires()
         self.packs_behind = 0  # see Broker.know_wires
 
     def charge_names(self, count: int) -> None:
         """Count the work of comparing so many names with a filter.
 
-        ``work`` is what was done since the hub last asked, beside moving messages.  A unit takes a
-        few microseconds: an operation, an item of a list, a receiver of a direct message, a
+        ``work`` counts the work since the hub last asked, except for moving messages.  A unit takes
+        a few microseconds: an operation, an item of a list, a receiver of a direct message, a
         subscriber told of an event, or 16 names compared with a filter.
         """
         self.work += 1 + count // _NAMES_PER_UNIT
 
     def add_session(self, session: Session) -> None:
-        """Make a session known."""
+        """Add a session to the tables."""
         self.sessions[session.number] = session
         self.clients[session.client_id] = session
         if session.node:
-            return  # no client: nothing is addressed to it
+            return  # not a client: no message is addressed to it
         if session.name:
             _enter(self.by_name, session.name, session)
         if session.client_type:
             _enter(self.by_type, session.client_type, session)
 
     def client_count(self) -> int:
-        """How many connections there are, whatever each has opened."""
+        """The number of connections; branches do not count."""
         return len(self.sessions) - self.branches
 
     def remove_session(self, session: Session) -> None:
-        """Forget a session, and that it wanted to be notified of anything."""
+        """Remove a session and its event subscriptions from the tables."""
         del self.sessions[session.number]
         del self.clients[session.client_id]
         if session.node:
@@ -226,8 +226,7 @@ class Core(Books):
         self.notices.forget_session(session)
 
     def end_session(self, session: Session) -> None:
-        """Give back what a session takes, but for what deliveries in flight still refer
-        to."""
+        """Refund what a session takes, except for what deliveries in flight still refer to."""
         left = 0
         if session.in_flight:
             left = ENDED_SESSION_BYTES + text_bytes(session.client_id)
@@ -237,38 +236,38 @@ class Core(Books):
         session.end()
 
     def forget_ended(self, client: Client) -> None:
-        """The last delivery to a session that has ended is over."""
+        """Refund the rest of a session that has ended: its last delivery is over."""
         assert isinstance(client, Session)
         self.refund(client.memory)
         client.memory = 0
 
     def count_stray(self) -> None:
-        """Count a command of a session that is not known."""
+        """Count a command of an unknown session."""
         self.counters.stray_commands += 1
 
     def skip_confirms(self, count: int) -> None:
-        """Count confirms that are not made because the producer has gone (F77)."""
+        """Count confirms that are not made because the producer has disconnected (F77)."""
         self.counters.confirms_skipped += count
 
     def count_unknown_ticket(self) -> None:
-        """Count an answer of the storage to nothing that was asked."""
+        """Count an answer of the storage that matches no request."""
         self.counters.unknown_tickets += 1
 
     def schedule(self, queue: Queue) -> None:
-        """Let *queue* be worked on in the next ``on_deadline``."""
+        """Have *queue* worked on in the next ``on_deadline``."""
         if not queue.runnable:
             queue.runnable = True
             self.runnable.append(queue)
 
     def schedule_pull(self, pulling: Pulling) -> None:
-        """Let a pull go on in the next ``on_deadline``."""
+        """Have a pull continued in the next ``on_deadline``."""
         if not pulling.runnable:
             pulling.runnable = True
             self.pulls.append(pulling)
 
     def release_pull(self, queue: Queue) -> None:
-        """Let the first pull that waits for the acknowledgement of *queue* continue, if it need
-        not: it only ends where the queue is no pull queue any more."""
+        """Let the first pull that waits for *queue* continue, if the queue is not held any more, or
+        is no longer a pull queue; in that case the pull only ends."""
         discipline = queue.discipline
         pulls = discipline.pulled and not discipline.replaces
         if queue.parked and (queue.held is None or not pulls):
@@ -279,7 +278,8 @@ class Core(Books):
     # --- Queues that are destroyed when they are empty -------------------------------------------
 
     def note_emptied(self, queue: Queue) -> None:
-        """Note that a ``fleeting`` queue may have become empty; the step ends by looking at it."""
+        """Note that a ``fleeting`` queue may have become empty; it is examined at the end of the
+        step."""
         if not queue.audience.subscriptions:
             self.emptied[queue.key] = queue
 
@@ -290,13 +290,13 @@ class Core(Books):
         self.claimed[queue.key] = queue
 
     def withhold(self, queue: Queue, count: int) -> None:
-        """Count messages of a queue that nobody here can read.  They stay on disk, so the queue is
-        never destroyed as empty."""
+        """Count messages of a queue that no door of this server can read.  They stay on disk, so
+        the queue is never destroyed as empty."""
         self.counters.withheld += count
         queue.claims += 1
 
     def release_claim(self, key: int) -> None:
-        """End a claim on the queue of that key."""
+        """Release a claim on the queue with this key."""
         queue = self.claimed.get(key)
         if queue is None:
             return
@@ -309,9 +309,9 @@ class Core(Books):
     # --- The storage -----------------------------------------------------------------------------
 
     def keep(self, change: StoredChange, more: int = 0) -> None:
-        """Have a change of the topology kept; only where there is a storage.
+        """Have the storage save a change of the topology; there must be a storage.
 
-        :param more: how many cursors it is about beyond the first.
+        :param more: the number of further cursors in the change.
         """
         self.last_ticket += 1
         change.ticket = self.last_ticket
@@ -323,7 +323,8 @@ class Core(Books):
         self.out.append(change)
 
     def reply(self, session: Session, request: object, code: int, body: object = None) -> None:
-        """Answer an operation, if anybody waits for it; not before what it changed is safe."""
+        """Answer an operation that has a *request*; if it changed the topology, not before the
+        change is safe."""
         if request is None:
             return
         answer = Reply(session.number, request, code, body)
@@ -335,26 +336,27 @@ class Core(Books):
             self.out.append(answer)
 
     def became_safe(self, queue: Queue, sequence: int) -> None:
-        """What the storage was asked to keep up to this sequence of a queue is on the disk."""
+        """Note that everything up to this sequence of a queue is on disk."""
         if sequence > queue.safe:
             queue.safe = sequence
             if queue.watched:
                 self.changed_queues[queue.key] = queue
 
     def has_room_to_save(self, size: int) -> bool:
-        """Whether the storage works, and has not too much to do already for *size* bytes more."""
+        """Whether the storage works and is not too busy to save *size* bytes more."""
         return self.storage_ok and self.unsynced_bytes + size <= self.limits.max_unsynced_bytes
 
     def short_of_storage(self) -> int:
-        """Note that a message must go to a storage that fails, or has too much to do; 503."""
+        """Note that a message needs a storage that fails or is busy; return 503."""
         return self.short_of("max_unsynced_bytes" if self.storage_ok else "", RESULT_BUSY)
 
     def can_save(self, size: int) -> bool:
-        """The same for what is accepted already: it goes alone where it fits at no time."""
+        """The same for a message that was accepted before: if it is too large in any case, it is
+        saved when no other request is unfinished."""
         return self.has_room_to_save(size) or (self.storage_ok and self.unsynced_bytes == 0)
 
     def refill(self, queue: Queue) -> None:
-        """Ask for more of what is on disk only, when there is room for it in memory."""
+        """Fetch more of the messages that are on disk only, if there is room in memory."""
         if queue.high_tail is not None:
             self._fetch(queue, queue.high_tail, queue.high_count, True)
         if queue.regular_tail is not None:
@@ -383,19 +385,19 @@ class Core(Books):
     # --- Time and audiences ----------------------------------------------------------------------
 
     def arm(self, queue: Queue) -> None:
-        """Have *queue* woken when something must happen in it by itself."""
+        """Have *queue* woken when its next timer is due."""
         due = queue.next_due()
         if due < queue.timer.wake_at:
             self.wakeups.arm(queue.timer, due)
 
     def wake_audience(self, audience: Audience) -> None:
-        """Let the queues in an audience's line try again before the step ends."""
+        """Let the waiting queues of an audience try again before the step ends."""
         if audience.line:
             self.awake.append(audience.line)
             audience.line = deque()
 
     def recount(self, session: Session) -> None:
-        """Count a session again in all its audiences; wake those that can take more now."""
+        """Count a session again in all its audiences, and wake those that can take more now."""
         for subscription in session.subscriptions.values():
             audience = subscription.audience
             audience.recount(subscription)
@@ -407,13 +409,13 @@ class Core(Books):
                     self.schedule_pull(pulling)
 
     def watch_channel(self, channel: Channel) -> None:
-        """Tell the event handler of a channel, which is new or changed, of what happens in it."""
+        """Have the event handler of a new or changed channel notified of the channel's events."""
         handler = channel.options.event_handler
         wanted = self.options.event_handlers[handler] if handler else 0
         self.notices.set_handler(channel.key, handler, wanted)
 
     def watch_idle(self, channel: Channel) -> None:
-        """Begin to watch whether a channel, which is new or changed, is used."""
+        """Begin to watch whether a new or changed channel is used."""
         timeout_ms = channel.options.idle_timeout_ms
         timer = channel.idle
         if timeout_ms == 0:
@@ -426,7 +428,7 @@ class Core(Books):
         self._look_again(timer, channel)
 
     def still_used(self, timer: IdleTimer) -> bool:
-        """Whether a channel was used since it was last looked at; if so, look again later."""
+        """Whether a channel was used since the last check; if so, check again later."""
         channel = timer.channel
         if channel is None or channel.idle is not timer:
             return True
@@ -442,7 +444,7 @@ class Core(Books):
         self.wakeups.arm(timer, self.now + channel.options.idle_timeout_ms / 1000)
 
     def forget_idle(self, channel: Channel) -> None:
-        """Watch a channel no more."""
+        """Stop watching whether a channel is used."""
         timer = channel.idle
         if timer is not None:
             timer.channel = None
@@ -450,7 +452,7 @@ class Core(Books):
             self.wakeups.disarm(timer)
 
     def notify_client(self, event: int, session: Session) -> None:
-        """Tell that a client, or a slave, connected or disconnected."""
+        """Report that a client, or a slave, connected or disconnected."""
         if session.node:
             node_event = NODE_CONNECTED if event == CLIENT_CONNECTED else NODE_DISCONNECTED
             fact_of_node = NodeFact(session.client_id, session.name, session.host, True)
@@ -460,12 +462,12 @@ class Core(Books):
             self.work += self.notices.tell(self.out, event, fact)
 
     def notify_node(self, event: int, fact: NodeFact) -> None:
-        """Tell that a node connected or disconnected."""
+        """Report that a node connected or disconnected."""
         if self.notices.mask & event:
             self.work += self.notices.tell(self.out, event, fact)
 
     def notify_channel(self, event: int, channel: Channel) -> None:
-        """Tell that a channel was created or removed."""
+        """Report that a channel was created or removed."""
         if self.notices.mask & event:
             active = len(channel.audience.subscriptions)
             fact = ChannelFact(channel.name, active, channel.options.client_limit)
@@ -473,7 +475,7 @@ class Core(Books):
             self.notices.tell_handler(self.out, event, fact, channel.key)
 
     def notify_subscription(self, event: int, channel: Channel, session: Session) -> None:
-        """Tell that a client joined or left a channel."""
+        """Report that a client joined or left a channel."""
         if self.notices.mask & event:
             fact = SubscriptionFact(
                 channel.name, session.client_id, session.name, session.client_type
@@ -481,7 +483,7 @@ class Core(Books):
             self.work += self.notices.tell(self.out, event, fact, channel.key)
 
     def notify_queue(self, event: int, queue: Queue, status: int) -> None:
-        """Tell that a queue was created, updated or removed."""
+        """Report that a queue was created, updated or removed."""
         if self.notices.mask & event:
             fact = QueueFact(
                 queue.channel_name,
@@ -494,7 +496,7 @@ class Core(Books):
             self.work += self.notices.tell(self.out, event, fact, queue.channel_name.lower())
 
     def notify_message(self, queue: Queue, message: Message) -> None:
-        """Tell that a message was produced."""
+        """Report that a message was produced."""
         producer = message.producer
         fact = MessageFact(
             message.channel,

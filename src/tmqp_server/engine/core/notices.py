@@ -26,10 +26,10 @@ from tmqp_server.engine.model.sessions import EventSubscription, Session
 
 __all__ = ["NO_QUEUE", "Notices", "Place"]
 
-#: Stands for the queue of an event that is about none.
+#: Stands for the queue in events that are not about a queue.
 NO_QUEUE: Final = -1
 
-#: What subscriptions stand under: an event bit, a channel's key, a queue's id.
+#: The key of subscriptions: an event bit, a channel's key, a queue's id.
 Place = tuple[int, str, int]
 
 
@@ -48,9 +48,9 @@ class Notices:
     )
 
     def __init__(self, world: int, books: Books) -> None:
-        #: Bits of the events that somebody listens to.
+        #: Bits of the events that have any subscriber.
         self.mask = world
-        #: Events not told to a subscriber whose outbound buffer was full.
+        #: Events that were skipped because a subscriber's outbound buffer was full.
         self.skipped = 0
         self._books = books
         self._world = world
@@ -59,15 +59,15 @@ class Notices:
         self._channels: dict[str, dict[Place, None]] = {}
         #: Subscriptions to each event bit.
         self._counts: dict[int, int] = {}
-        #: The event handlers of channels, by the channel's key: a name, and the bits it wants.
+        #: The event handlers of channels, by the channel's key: the name, and the wanted bits.
         self._handlers: dict[str, tuple[str, int]] = {}
 
     def subscribe(self, session: Session, place: Place, channel: str, specified: bool) -> None:
-        """Tell a session of what happens at a place; *channel* is its spelling, *specified* that it
-        wants the form of the specification."""
+        """Subscribe a session to the events of a place; *channel* is its spelling, *specified* asks
+        for the specification's form."""
         subscription = session.event_subscriptions.get(place)
         if subscription is not None:
-            # The same name in another case, which may be longer or shorter.
+            # The same name in another case; its length may differ.
             self._books.charge(listening_bytes(channel) - listening_bytes(subscription.channel))
             subscription.channel = channel
             subscription.specified = specified
@@ -88,7 +88,7 @@ class Notices:
         self._count(place[0], 1)
 
     def unsubscribe(self, session: Session, place: Place) -> None:
-        """Tell a session no more; nothing happens when it was not told before."""
+        """Unsubscribe a session; nothing happens if it had not subscribed."""
         subscription = session.event_subscriptions.pop(place, None)
         if subscription is None:
             return
@@ -101,7 +101,7 @@ class Notices:
         self._count(place[0], -1)
 
     def _close(self, place: Place) -> None:
-        """Nobody listens at a place any more."""
+        """Remove a place without subscribers."""
         places = self._channels[place[1]]
         del places[place]
         if not places:
@@ -113,9 +113,9 @@ class Notices:
             self.unsubscribe(session, place)
 
     def forget_channel(self, out: list[Effect], key: str) -> int:
-        """End all subscriptions to a channel that is gone, and its event handler's work.
+        """End all subscriptions to a removed channel, also that of its event handler.
 
-        :returns: the number of subscriptions, for each of them costs work.
+        :returns: the number of subscriptions; each costs work.
         """
         handler = self._handlers.pop(key, None)
         if handler is not None:
@@ -126,7 +126,7 @@ class Notices:
         return ended
 
     def forget_queue(self, out: list[Effect], key: str, queue_id: int) -> int:
-        """End the subscriptions to a queue that is gone; returns as :meth:`forget_channel`."""
+        """End the subscriptions to a removed queue; returns as :meth:`forget_channel`."""
         return self._forget(out, (MESSAGE_PRODUCED, key, queue_id))
 
     def _forget(self, out: list[Effect], place: Place) -> int:
@@ -158,8 +158,8 @@ class Notices:
             bit <<= 1
 
     def set_handler(self, key: str, name: str, events: int) -> None:
-        """Tell an event handler of these events of a channel, and no other; none if *name* is
-        empty."""
+        """Notify an event handler of these events of a channel, and no other handler; none if
+        *name* is empty."""
         before = self._handlers.pop(key, None)
         if before is not None:
             self._count_all(before[1], -1)
@@ -168,7 +168,7 @@ class Notices:
             self._count_all(events, 1)
 
     def tell_handler(self, out: list[Effect], event: int, fact: Fact, key: str) -> None:
-        """Tell the channel's event handler, if it has one that wants this event."""
+        """Notify the channel's event handler, if there is one that wants this event."""
         handler = self._handlers.get(key)
         if handler is not None and handler[1] & event:
             out.append(TellHandler(handler[0], event, fact))
@@ -176,9 +176,10 @@ class Notices:
     def tell(
         self, out: list[Effect], event: int, fact: Fact, key: str = "", queue_id: int = NO_QUEUE
     ) -> int:
-        """Tell the world, if it listens, and all subscribers, grouped by spelling and form.
+        """Notify the world, if it wants the event, and all subscribers, grouped by spelling and
+        form.
 
-        :returns: the number of subscribers, for this is work that each of them costs.
+        :returns: the number of subscribers; each costs work.
         """
         if self._world & event:
             out.append(Notify(event, fact))
@@ -203,5 +204,5 @@ class Notices:
         return len(listeners)
 
     def tell_of_queue(self, out: list[Effect], fact: Fact, queue: QueueFacts) -> int:
-        """Tell of a message produced into a queue; returns as :meth:`tell`."""
+        """Notify of a message produced into a queue; returns as :meth:`tell`."""
         return self.tell(out, MESSAGE_PRODUCED, fact, queue.channel_name.lower(), queue.queue_id)

@@ -1,4 +1,4 @@
-"""What the storage was asked to keep or to read, and has not answered for."""
+"""Requests to the storage that it has not answered yet."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = [
 
 
 class PendingWrite:
-    """Something the storage was asked to keep and has not answered for."""
+    """A write that the storage has not answered yet."""
 
     __slots__ = ()
 
 
 class PendingSave(PendingWrite):
-    """A message, and the queue it was in.
+    """A message, and the queue that it was in.
 
-    One with a ``tail`` is in no list of its queue: it is released when the storage has it.
+    A message with a ``tail`` is in no list of its queue: it is released when the storage has it.
     """
 
     __slots__ = ("message", "queue", "sequence", "tail", "transient")
@@ -41,10 +41,11 @@ class PendingSave(PendingWrite):
 
 
 class PendingRun(PendingWrite):
-    """Messages of a run, of one producer, and the queue they were in; ``size`` is all of them.
+    """Messages of a run, of one producer, and the queue that they were in; ``size`` is their total
+    size.
 
-    They are kept under ``first`` and the sequences behind it.  One that was asked for again since
-    has a ticket of its own.
+    They are stored under ``first`` and the following sequences.  A message that was requested again
+    since has its own ticket.
     """
 
     __slots__ = ("messages", "queue", "producer", "size", "first")
@@ -60,7 +61,7 @@ class PendingRun(PendingWrite):
 
 
 class PendingChange(PendingWrite):
-    """A change of the topology, the reply that waits for it, and what it takes in the books."""
+    """A change of the topology, the reply that waits for it, and its charge in the books."""
 
     __slots__ = ("reply", "memory")
 
@@ -70,7 +71,7 @@ class PendingChange(PendingWrite):
 
 
 class PendingRead:
-    """Stored messages of one priority of a queue that were asked for."""
+    """Stored messages of one priority of a queue that were requested."""
 
     __slots__ = ("queue", "high_priority")
 
@@ -80,7 +81,7 @@ class PendingRead:
 
 
 class PendingFetch(PendingRead):
-    """A portion of a tail that was asked for."""
+    """A portion of a tail that was requested."""
 
     __slots__ = ("tail",)
 

@@ -26,7 +26,7 @@ NACK_STORAGE: Final = "storage"
 
 @final
 class CopyingStep:
-    """What is copied of a message, from now on, and what happens to its confirm."""
+    """A step in which a message is copied, from now on, and the handling of its confirm."""
 
     __slots__ = ("_before", "_core", "_message", "_queue", "_skipped")
 
@@ -38,7 +38,7 @@ class CopyingStep:
         self._skipped = _skipped(queue)
 
     def received(self) -> None:
-        """The message was taken in, and copied unless it has to wait."""
+        """Handle the confirm of a message that was accepted, and copied unless it has to wait."""
         core = self._core
         message = self._message
         place = self._place_of_confirm()
@@ -47,7 +47,7 @@ class CopyingStep:
         confirm = core.out[place]
         assert isinstance(confirm, Confirm), "it was found"
         del core.out[place]
-        core.tally.count_confirms(-1)  # it is counted when it goes
+        core.tally.count_confirms(-1)  # it is counted again when it is sent
         queue = self._queue
         waits = not message.marks & (MARK_FED | MARK_GONE | MARK_SAVING)
         if waits and queue.discipline.sends and not queue.exclusive:
@@ -57,11 +57,11 @@ class CopyingStep:
             self._tell(confirm)
 
     def copied(self) -> None:
-        """The message had to wait, and its turn has come."""
+        """Handle the confirm of a message that had to wait and has been copied now."""
         self._tell(_take_confirm(self._message))
 
     def _tell(self, confirm: Confirm) -> None:
-        """Confirm what was copied, when it is safe."""
+        """Send the confirm when the copies are saved."""
         core = self._core
         if _skipped(self._queue) != self._skipped:
             confirm.positive = False
@@ -76,7 +76,7 @@ class CopyingStep:
         _send(core, self._message, confirm)
 
     def _place_of_confirm(self) -> int:
-        """Where the positive confirm of the message is among the effects; -1 if there is none."""
+        """The index of the message's positive confirm in the effects; -1 if there is none."""
         out = self._core.out
         message = self._message
         for place in range(self._before, len(out)):
@@ -91,7 +91,7 @@ class CopyingStep:
         return -1
 
     def _last_copy(self) -> Message | None:
-        """The last copy that the storage was asked to keep."""
+        """The last copy that the storage was asked to save."""
         out = self._core.out
         wire = self._message.wire
         for place in range(len(out) - 1, self._before - 1, -1):
@@ -102,12 +102,12 @@ class CopyingStep:
 
 
 def tell_held(core: Core, message: Message) -> None:
-    """Confirm a message whose confirm need not wait any longer: it came to its end before."""
+    """Send the confirm of a message that came to its end while the confirm waited."""
     _send(core, message, _take_confirm(message))
 
 
 def _take_confirm(message: Message) -> Confirm:
-    """Take from a message the confirm that it has borne."""
+    """Take the waiting confirm from a message."""
     message.marks &= ~MARK_AWAITS
     rare = message.rarely()
     confirm = rare.held_confirm
@@ -125,6 +125,6 @@ def _send(core: Core, message: Message, confirm: Confirm) -> None:
 
 
 def _skipped(queue: Queue) -> int:
-    """How often the feeds of a queue had no room."""
+    """How often the feeds of a queue had no room, in total."""
     feeds = queue.feeds
     return 0 if feeds is None else sum([feed.skipped for feed in feeds])

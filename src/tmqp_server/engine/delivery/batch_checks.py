@@ -1,4 +1,4 @@
-"""What batches are made of, and whether they can be done."""
+"""The parts of batches, and the checks whether a batch can be carried out."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from tmqp_server.engine.model.sessions import Session
 
 __all__ = ["KEPT", "BatchChecks", "Item", "PendingBatch"]
 
-#: The storage has a message, or will.
+#: The storage has the message, or was asked to save it.
 KEPT: Final = MARK_SAVED | MARK_SAVING
 
 _Answer: TypeAlias = Acknowledge | Release
 
 
 class Item:
-    """One part of a batch, checked: a message to be pushed, or a delivery to be answered for.
+    """A checked part of a batch: a message to push, or an answer to a delivery.
 
-    ``answer`` is None for a push, else it is that of ``consumer``: the client, or one of its
-    branches.  ``kept`` says that the storage keeps the message with the batch, or forgets it;
-    ``settles`` that the answer is the last one; ``fed``, that feeds copy it with the batch;
-    ``from_disk``, that a message which is moved was on disk only.
+    ``answer`` is None for a push, otherwise the answer of ``consumer``: the client, or one of its
+    branches.  ``kept`` means that the storage saves or erases the message with the batch;
+    ``settles``, that the answer is the last one; ``fed``, that feeds copy the message with the
+    batch; ``from_disk``, that a moved message was on disk only.
     """
 
     __slots__ = (
@@ -75,11 +75,11 @@ class Item:
 
 
 class PendingBatch(PendingWrite):
-    """A batch that the storage has not answered for, and who waits for that.
+    """A batch that the storage has not answered yet, and the request that waits for it.
 
-    ``size`` is that of the messages the storage is to keep, ``memory`` what the books are charged
-    beyond the messages.  When it is safe, its first ``done`` items are finished.  ``is_finished``
-    says that all are, and that the client waits for the copies that feeds made of them.
+    ``size`` is that of the messages to save, ``memory`` the charge in the books beyond the
+    messages.  When the batch is saved, its first ``done`` items are finished.  ``is_finished``
+    means that all are finished, and the client waits for the copies that feeds made.
     """
 
     __slots__ = ("session", "request", "items", "size", "memory", "done", "is_finished")
@@ -95,7 +95,7 @@ class PendingBatch(PendingWrite):
 
 
 class _Room:
-    """What the pushes of a batch take of one queue, while it is checked."""
+    """What the pushes of a batch take in one queue, while the batch is checked."""
 
     __slots__ = ("pushes", "size")
 
@@ -105,7 +105,7 @@ class _Room:
 
 
 class BatchChecks:
-    """Finds what can be refused of a batch, before anything of it is done."""
+    """Finds everything in a batch that must be refused, before any part is carried out."""
 
     __slots__ = ("_core", "_directory", "_feeds", "_intake", "_outcomes")
 
@@ -119,7 +119,8 @@ class BatchChecks:
         self._feeds = FeedRooms(core, outcomes)
 
     def problem_of(self, command: Batch, batch: PendingBatch) -> int:
-        """0 when all of a batch can be done; its parts are noted, up to one that cannot."""
+        """Return 0 if all of a batch can be carried out, otherwise the result code to answer; its
+        parts are added to *batch*, up to the first that cannot."""
         code = self._problem_of_whole(command, batch.session)
         rooms: dict[int, _Room] = {}
         for each in command.commands:
@@ -150,7 +151,8 @@ class BatchChecks:
         return RESULT_OK if size <= core.limits.max_batch_bytes else core.reached("max_batch_bytes")
 
     def check_push(self, batch: PendingBatch, push: Push, rooms: dict[int, _Room]) -> int:
-        """0 when a push can be part of a batch; it is noted there then."""
+        """Return 0 if a push can be part of a batch, and add it; otherwise the result code to
+        answer."""
         queue = self._directory.open_queue_of(push)
         if queue is None:
             return self._directory.problem
@@ -188,10 +190,10 @@ class BatchChecks:
     def _check_copies(
         self, batch: PendingBatch, queue: Queue, message: Message, rooms: dict[int, _Room]
     ) -> int:
-        """0 when what feeds copy of a pushed message can be part of the batch; it is noted there
-        then.
+        """Return 0 if the copies of a pushed message can be part of the batch, and add them;
+        otherwise the result code to answer.
 
-        Of a queue that is saved the message is copied later: nothing is lost meanwhile.
+        A durable queue's message is copied later: nothing is lost meanwhile.
         """
         feeds = queue.feeds
         if feeds is None or queue.saves or queue.exclusive or not queue.discipline.sends:
@@ -232,7 +234,7 @@ class BatchChecks:
         return RESULT_OK
 
     def _receipt_of(self, queue: Queue, message: Message) -> Decision:
-        """What the handler of a queue decides when a message comes in."""
+        """The decision of a queue's handler about a push."""
         decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
         if decision is None:
             decision = self._outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
@@ -264,7 +266,8 @@ class BatchChecks:
         return message
 
     def _check_answer(self, batch: PendingBatch, answer: _Answer) -> int:
-        """0 when an answer to a delivery can be part of a batch; it is noted there then."""
+        """Return 0 if an answer to a delivery can be part of a batch, and add it; otherwise the
+        result code to answer."""
         queue = self._directory.find_queue(answer.channel, answer.queue_id)
         if queue is None:
             return RESULT_NOT_FOUND
@@ -291,10 +294,11 @@ class BatchChecks:
         return RESULT_OK
 
     def problem_of_room(self, batch: PendingBatch, parts: int) -> int:
-        """0 when there is memory for all of it, and the storage can take its part.
+        """Return 0 if there is memory for the whole batch and the storage can take its part;
+        otherwise the result code to answer.
 
-        What it settles makes room for what it pushes: or consumers that push what they make of
-        messages could not continue when those fill the memory.
+        Messages that the batch settles make room for those that it pushes.  Otherwise consumers
+        that push results could not continue when the memory is full.
         """
         core = self._core
         answers = 0
@@ -321,6 +325,6 @@ class BatchChecks:
 
 
 def _one_of(client: Session, number: int) -> Session | None:
-    """Whom of a client a command is of: the client, or one of its branches."""
+    """The client or the branch of it with this number; None if neither."""
     branches = client.branches or {}
     return client if number == client.number else branches.get(number)

@@ -74,13 +74,13 @@ class Batches:
         self._flights = flights
         self._outcomes = outcomes
         self._workflow = workflow
-        #: Those that are safe and not finished, for that takes more than a step may.
+        #: Saved batches that are not finished, because that takes more than one step.
         self._unfinished: deque[PendingBatch] = deque()
 
     def apply(self, command: Command, session: Session) -> None:
-        """Do all of a batch, or nothing.
+        """Carry out a whole batch, or nothing of it.
 
-        Queues that the batch created by itself stay, even when it is refused in the end.
+        Queues that the batch created automatically stay, even if it is refused.
         """
         assert isinstance(command, Batch)
         core = self._core
@@ -109,7 +109,7 @@ class Batches:
                 batch.session.pushed += 1
 
     def _commit(self, batch: PendingBatch) -> None:
-        """Ask the storage to do its part."""
+        """Ask the storage to carry out its part."""
         core = self._core
         appended: list[Append] = []
         erased: list[Erase] = []
@@ -150,7 +150,7 @@ class Batches:
         core.out.append(effect)
 
     def synced(self, batch: PendingBatch, ok: bool) -> None:
-        """The storage has answered for a batch."""
+        """Handle the storage's answer about a batch."""
         core = self._core
         core.refund(batch.memory)
         if batch.is_finished:
@@ -166,7 +166,7 @@ class Batches:
             self._give_up(batch)
 
     def _answered(self, item: Item, ok: bool) -> None:
-        """A message that is pushed is safe, or is not."""
+        """Record whether a pushed message was saved."""
         message = item.message
         message.marks &= ~MARK_SAVING
         if not ok:
@@ -178,17 +178,17 @@ class Batches:
         self._core.became_safe(item.queue, message.sequence)
 
     def _finish(self, batch: PendingBatch) -> None:
-        """Let everybody see the batch, behind those that are not finished."""
+        """Make the batch visible, after those that are not finished."""
         self._unfinished.append(batch)
         if len(self._unfinished) == 1:
             self.go_on()
 
     def has_work(self) -> bool:
-        """Whether a batch is left that is safe and not finished."""
+        """Whether a saved batch is not finished."""
         return len(self._unfinished) > 0
 
     def go_on(self) -> None:
-        """Finish batches, as far as the budget carries, and tell their clients."""
+        """Finish batches within the budget, and answer their clients."""
         core = self._core
         while self._unfinished:
             batch = self._unfinished[0]
@@ -204,7 +204,7 @@ class Batches:
                     self._take_answer(item, item.answer, item.consumer)
             fed = self._fed_by(batch)
             if any([queue.high_count or queue.regular_count for queue in fed]):
-                return  # what the budget left to the pump is copied first
+                return  # the pump first copies what the budget left to it
             self._unfinished.popleft()
             if fed:
                 self._await_copies(batch)
@@ -212,7 +212,7 @@ class Batches:
                 self._tell(batch, RESULT_OK)
 
     def _fed_by(self, batch: PendingBatch) -> list[Queue]:
-        """The queues of a batch that keep nothing, and feed what is durable."""
+        """The queues of a batch that store nothing and feed durable queues."""
         found: list[Queue] = []
         if not self._core.stores:
             return found
@@ -227,7 +227,8 @@ class Batches:
         return found
 
     def _await_copies(self, batch: PendingBatch) -> None:
-        """Tell the client when what was asked so far is safe; nothing more of it is kept."""
+        """Have the client answered when all requests so far are saved; the items of the batch are
+        dropped."""
         batch.is_finished = True
         self._core.work += len(batch.items)
         batch.items = []
@@ -241,9 +242,9 @@ class Batches:
         self._flights.withhold(queue, -1)
         if not item.kept:
             queue.sequence += 1
-            message.sequence = queue.sequence  # for others came meanwhile
+            message.sequence = queue.sequence  # because others arrived meanwhile
         if queue.closed:
-            # It was removed meanwhile, and this was in it.
+            # The queue was removed meanwhile, with this message.
             self._flights.count_cleared(queue, 1)
             self._forgotten(queue, message)
             self._outcomes.settle(queue, message)
@@ -272,13 +273,13 @@ class Batches:
         self._workflow.judge(queue, message, now)
 
     def _forgotten(self, queue: Queue, message: Message) -> None:
-        """The storage has forgotten a message, and need not be told to."""
+        """Record that the batch has erased a message in the storage."""
         if message.marks & KEPT:
             message.marks &= ~KEPT
             self._flights.unstore(queue, message.size)
 
     def _give_up(self, batch: PendingBatch) -> None:
-        """Let it be as if the batch had never been."""
+        """Undo the batch."""
         for item in batch.items:
             if item.answer is None:
                 self._flights.withhold(item.queue, -1)

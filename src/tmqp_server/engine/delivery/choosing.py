@@ -35,7 +35,7 @@ _LANES_SHIFT: Final = 6
 
 
 class Chooser(Choosing):
-    """Carries out the passes of queues that choose."""
+    """Sends and parks the messages of queues that choose consumers by filter or key."""
 
     __slots__ = ("_keys",)
 
@@ -44,14 +44,15 @@ class Chooser(Choosing):
         self._keys = KeyChooser(core, outcomes, sender)
 
     def pump(self, queue: Queue, now: float, floor: int) -> None:
-        """Send what somebody takes, and park the rest, until the budget is down to *floor*."""
+        """Send messages that ready consumers accept and park the others, until the budget is down
+        to *floor*."""
         core = self._core
         audience = queue.audience
         while queue.high_count or queue.regular_count:
             if queue.spilled:
                 core.refill(queue)
                 if queue.high_tail is not None and not queue.high_count:
-                    return  # the high-priority ones are on their way
+                    return  # the high-priority messages are being read back
             if queue.held is not None or queue.closed:
                 return
             ready = audience.ready_places()
@@ -69,7 +70,7 @@ class Chooser(Choosing):
             core.refill(queue)
 
     def _go_on(self, queue: Queue, ready: int, now: float) -> bool:
-        """Send or park one message; False when all that are left are parked."""
+        """Send or park one message; return False if all the remaining ones are parked."""
         if queue.keyed:
             return self._keys.go_on(queue, ready, now)
         selection = queue.audience.selection
@@ -115,7 +116,7 @@ class Chooser(Choosing):
 
 
 def _parking_list(queue: Queue, high: bool) -> ParkingList:
-    """The list of a priority, made one that can park."""
+    """The list of a priority, converted so that messages can be parked."""
     waiting = queue.high if high else queue.regular
     if isinstance(waiting, ParkingList):
         return waiting

@@ -18,7 +18,7 @@ __all__ = ["moved_letter"]
 def moved_letter(
     message: Message, reason: str, queue: Queue, target: Queue, wires: Wires
 ) -> Message:
-    """A copy of *message*, which leaves *queue*, for another one, with nobody left to tell.
+    """A copy of *message*, which leaves *queue*, for *target*; no producer waits for its confirm.
 
     :param reason: ``put-backs``, ``expired`` or ``full``; the copy says so.
     """

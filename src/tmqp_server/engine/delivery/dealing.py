@@ -39,8 +39,8 @@ class Share:
 class Deal:
     """The shares of a run.
 
-    ``dealt`` is how many messages it has, ``turn`` the place of the consumer served last,
-    ``skipped`` how often one was skipped that had been first.
+    ``dealt`` is how many messages it distributes, ``turn`` the place of the consumer served last,
+    ``skipped`` how often an earlier consumer was skipped.
     """
 
     __slots__ = ("shares", "dealt", "turn", "skipped")
@@ -53,10 +53,12 @@ class Deal:
 
 
 def deal(queue: Queue, count: int, wants: bool, flights: Flights, takers: int) -> Deal | None:
-    """Deal so many messages to those who can take them now; None for too many parts.
+    """Distribute so many messages among the consumers that can take them now; None if there are too
+    many parts.
 
-    :param wants: they are to be answered for, so that there is a bound on what one has in flight.
-    :param takers: a bit for each place of the ring whose filter accepts all of them.
+    :param wants: whether they must be acknowledged, so that the number in flight to each consumer
+        is limited.
+    :param takers: a bit for each place of the ring whose filter accepts all these messages.
     """
     found = Deal(queue.turn)
     if queue.discipline.exclusive:
@@ -119,7 +121,7 @@ def _to_the_first(
 
 
 def _room(member: Subscription, count: int, wants: bool, flights: Flights) -> int:
-    """How many of so many messages a consumer can take."""
+    """How many of *count* messages a consumer can take."""
     room = count
     if member.credit >= 0:
         room = min(room, member.credit)

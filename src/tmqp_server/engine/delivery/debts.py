@@ -39,20 +39,20 @@ from tmqp_server.engine.model.timers import Sleeper
 
 __all__ = ["DebtTimer", "Debts", "owes_copies"]
 
-#: How long the storage is left alone after it has failed, in seconds.
+#: How long to wait after the storage has failed, in seconds.
 _RETRY_S: Final = 0.02
 _KEPT: Final = MARK_SAVED | MARK_SAVING
-#: With one of these nothing is owed any more, or is about to be known.
+#: A message with one of these is no longer owed, or will soon be known not to be.
 _OVER: Final = MARK_SAVING | MARK_GONE
 
 
 def owes_copies(source: Queue, message: Message) -> bool:
-    """Whether a message is promised to the feeds of a queue whatever the storage says."""
+    """Whether the copies of a message must be saved even if the storage fails now (see above)."""
     return not source.saves or message.marks & _KEPT == 0 or message.marks & MARK_OWED != 0
 
 
 class DebtTimer(Sleeper):
-    """Wakes those who ask the storage again."""
+    """Wakes ``Debts`` to ask the storage again."""
 
     __slots__ = ()
 
@@ -65,23 +65,23 @@ class Debts:
     def __init__(self, core: Core, saver: Saver) -> None:
         self._core = core
         self._saver = saver
-        #: What is owed, and in which queue it is, in the order of failing.
+        #: The owed messages and their queues, in the order in which saving failed.
         self._owed: dict[Message, Queue] = {}
         self._timer = DebtTimer()
 
     def add(self, queue: Queue, message: Message) -> None:
-        """Have a message saved later that could not be saved, or cannot be now."""
+        """Have a message saved later that could not be saved, or cannot be saved now."""
         self._owed[message] = queue
         self._wake_later()
 
     def settle(self, message: Message) -> None:
-        """Owe a message no more that is settled before it is saved; it may have a copy in the queue
-        that it was moved from."""
+        """Stop owing a message that is settled before it is saved; older copies in other queues are
+        erased."""
         self._owed.pop(message, None)
         self._saver.erase_older(message)
 
     def wake(self) -> None:
-        """Ask for as many as the storage has room for, and the budget carries."""
+        """Ask for as many messages as the storage has room for and the budget allows."""
         self._pay()
         if self._owed:
             self._wake_later()
@@ -106,14 +106,14 @@ class Debts:
                 continue
             more = 0 if message.marks & MARK_SAVED else message.size
             if queue.disk_bytes + more > queue.disk_cap:
-                owed[message] = queue  # until something there is settled
+                owed[message] = queue  # until a message there is settled
             else:
                 self._saver.save(queue, message)
 
 
 def _is_over(queue: Queue, message: Message) -> bool:
-    """Whether a message need not be saved any more.  One that only has an older copy in another
-    queue is not where it is to be."""
+    """Whether a message need not be saved any more.  A saved copy counts only if it is in this
+    queue."""
     if message.marks & _OVER or queue.closed or not queue.saves:
         return True
     return message.marks & MARK_SAVED != 0 and message.rarely().stored != 0

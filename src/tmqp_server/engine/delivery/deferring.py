@@ -39,7 +39,7 @@ _CANCELLED: Final = "cancelled"
 
 
 class Deferring:
-    """Takes deferred messages back."""
+    """Cancels deferred messages and removes waiting ones."""
 
     __slots__ = ("_core", "_directory", "_flights", "_outcomes")
 
@@ -77,7 +77,7 @@ class Deferring:
     def _cancel_on_disk(
         self, queue: Queue, shelf: DeferralShelf, message_id: str, most: int
     ) -> bool:
-        """The same for messages that are on disk only; False if there are none."""
+        """The same for messages that are on disk only; return False if there are none."""
         found = 0
         for high_priority in (True, False):
             line = shelf.line_of(high_priority)
@@ -100,9 +100,9 @@ class Deferring:
             self._core.refill(queue)
 
     def remove_from_disk(self, queue: Queue, tail: Tail, item: BrowsedMessage) -> None:
-        """Remove a message that waits on the disk only."""
+        """Remove a message that waits on disk only."""
         core = self._core
-        tail.skip[item.sequence] = None  # a portion with it may be on its way
+        tail.skip[item.sequence] = None  # a portion with it may be arriving
         self._flights.take_from_disk(queue, tail, 1, item.size)
         self._flights.unstore(queue, item.size)
         self._flights.count_cleared(queue, 1)
@@ -120,16 +120,16 @@ class Deferring:
         kept = message.marks & (MARK_SAVED | MARK_SAVING) != 0
         self._outcomes.settle(queue, message)
         if kept and core.stores:
-            # Nothing is left to settle there: it is there for its answer.
+            # The message is erased already; this change only makes the answer wait for it.
             self._forget(queue, message.marks & MARK_HIGH != 0, stored)
 
     def _forget(self, queue: Queue, high_priority: bool, stored: int) -> None:
-        """Have a stored message forgotten, before whoever wants that is answered."""
+        """Have a stored message erased before the client is answered."""
         self._core.keep(ClearStored(queue.key, high_priority, stored, stored))
 
 
 def tell_cancelled(outcomes: Outcomes, message: Message) -> None:
-    """Tell the producer of a message, if it waits for that, that the message goes undelivered."""
+    """Send the producer a negative confirm if it waits for one: the message is not delivered."""
     message.marks |= MARK_NEGATIVE
     if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
         outcomes.confirm(message, False, _CANCELLED, "", None)

@@ -40,7 +40,7 @@ __all__ = ["Direct"]
 
 
 class Direct:
-    """Passes messages from client to client."""
+    """Forwards messages between clients."""
 
     __slots__ = ("_core",)
 
@@ -48,14 +48,15 @@ class Direct:
         self._core = core
 
     def performers(self) -> Performers:
-        """Which method serves which command; the frequent ones the broker calls itself."""
+        """Which method serves which command; the broker calls the methods for frequent ones
+        directly."""
         return {
             SendCustom: self.hand_over,
             Decline: self.decline,
         }
 
     def send(self, command: SendDirect, session: Session) -> None:
-        """Bring a message to those it names, or say why not (F113-F115)."""
+        """Forward a message to the clients that it names, or answer why not (F113-F115)."""
         core = self._core
         if command.size > core.limits.max_message_bytes:
             code = core.reached("max_message_bytes")
@@ -76,8 +77,8 @@ class Direct:
             core.out.append(Reply(session.number, command.request, code))
 
     def bring(self, receivers: list[int], command: SendDirect, session: Session) -> bool:
-        """Bring a message to some clients, and expect their answers if it asks for any; False when
-        there is no memory for that."""
+        """Forward a message to some clients, and expect their answers if it requests any; return
+        False if there is no memory for that."""
         if command.asks and not session.node:
             size = question_bytes(command.message_id, len(receivers))
             if not self._core.has_room(size):
@@ -88,7 +89,7 @@ class Direct:
         return True
 
     def _expect(self, receivers: list[int], command: SendDirect, session: Session) -> None:
-        # What a node brings was asked on another server, which knows who waits.
+        # A node forwards what was asked on another server, which knows who waits.
         if command.asks and not session.node:
             asked = self._questions_of(session)
             until = self._until()
@@ -101,12 +102,12 @@ class Direct:
         return session.asked
 
     def _until(self) -> float:
-        """How long an answer is awaited to what is asked now."""
+        """Until when answers to what is asked now are awaited, in monotonic seconds."""
         return self._core.now + self._core.limits.max_answer_wait_ms / 1000
 
     def take(self, run: ClientRun, most_bytes: int) -> int:
-        """Carry out a run as a whole, if it may be and has no more than *most_bytes*; else the next
-        of its messages.  Returns how many bytes that was."""
+        """Carry out the whole run, if that is possible and it has no more than *most_bytes*;
+        otherwise its next message.  Return how many bytes were handled."""
         core = self._core
         session = core.sessions.get(run.session)
         if not run.left:
@@ -125,7 +126,7 @@ class Direct:
         return single.size
 
     def take_whole(self, run: ClientRun, session: Session) -> bool:
-        """Carry out a run as a whole; False, with nothing done, where it has to be divided."""
+        """Carry out a run as a whole; if it has to be divided, return False and do nothing."""
         if isinstance(run, SendDirectRun):
             return self._send_all(run, session)
         assert isinstance(run, PassAnswerRun), "there are no others"
@@ -138,7 +139,7 @@ class Direct:
         named = self._named(run.by, run.who)
         receivers = self._able(named)
         if not receivers:
-            return False  # each of them is answered
+            return False  # each message is answered
         skipped = len(named) - len(receivers)
         if run.first_only and len(receivers) > 1:
             receivers = receivers[:1]
@@ -154,7 +155,8 @@ class Direct:
         return True
 
     def receivers(self, by: int, who: str) -> list[int]:
-        """The sessions of those named that can take a message; the others are counted."""
+        """The sessions among those named that can take a message; the others are counted as
+        skipped."""
         core = self._core
         named = self._named(by, who)
         core.work += len(named)
@@ -173,7 +175,8 @@ class Direct:
         return receivers
 
     def count(self, by: int, who: str) -> int:
-        """How many clients are named, whether or not they can take a message."""
+        """How many clients are named, whether or not they can take a message; an id counts as one,
+        even if no client has it."""
         core = self._core
         if by == BY_ID:
             return 1
@@ -191,7 +194,7 @@ class Direct:
         return [] if group is None else list(group.values())
 
     def pass_answer(self, command: PassAnswer, session: Session) -> None:
-        """Bring an answer to the client that waits for it (F116, F117)."""
+        """Forward an answer to the client that waits for it (F116, F117)."""
         client = self._core.clients.get(command.client_id)
         if client is None or not self._waits(client, command.message_id, command.kind, session):
             self._core.counters.answers_dropped += 1
@@ -218,27 +221,28 @@ class Direct:
         return True
 
     def _waits(self, client: Session, message_id: str, kind: int, session: Session) -> bool:
-        """Whether a client waits for an answer of this kind from a session; it is counted then."""
+        """Whether a client waits for an answer of this kind from a session; if so, the answer is
+        counted as taken."""
         asked = client.asked
         return asked is not None and asked.takes(
             message_id, session.number, kind, session.node, self._core.now
         )
 
     def decline(self, command: Command, session: Session) -> None:
-        """Answer what nobody could make sense of."""
+        """Answer a request that the door could not understand."""
         assert isinstance(command, Decline)
         body = command.words or None
         self._core.out.append(Reply(session.number, command.request, command.code, body))
 
     def hand_over(self, command: Command, session: Session) -> None:
-        """Give a custom message to whoever knows what it means (F17)."""
+        """Pass a custom message to the user code (F17)."""
         assert isinstance(command, SendCustom)
         self._core.out.append(HandOver(session.number, session, command.wire))
 
     def pass_acknowledge(self, command: Acknowledge, session: Session) -> bool:
-        """Bring an acknowledgement that names no channel to the client of that name (F116).
+        """Forward an acknowledgement whose ``channel`` is the id of a client to that client (F116).
 
-        :returns: False when there is no such client, or it does not wait for that.
+        :returns: False if there is no such client, or if it does not wait for this acknowledgement.
         """
         client = self._core.clients.get(command.channel)
         if client is None or command.wire is None:

@@ -29,13 +29,13 @@ from tmqp_server.engine.model.queues import Queue
 
 __all__ = ["confirm_done"]
 
-#: With one of these the confirm waits for the storage.
+#: A message with one of these has its confirm wait for the storage.
 _WAITS: Final = MARK_COPY | MARK_NEGATIVE | MARK_SHARED
 
 
 def confirm_done(core: Core, queue: Queue, message: Message) -> None:
-    """Let the confirm of a message go that its consumer has acknowledged, unless somebody else is
-    owed the message.  Nothing is done where no confirm waits."""
+    """Release the waiting confirm of a message that its consumer has acknowledged, unless the
+    message may still be needed.  If no confirm waits, do nothing."""
     rare = message.rare
     if (
         rare is not None

@@ -57,14 +57,14 @@ _KEPT: Final = MARK_SAVED | MARK_SAVING
 
 
 def target_of(feed: Feed) -> Queue:
-    """The queue that a feed copies into."""
+    """The target queue of a feed."""
     target = feed.target
     assert isinstance(target, Queue), "what feeds copy into is a queue"
     return target
 
 
 class _Copy:
-    """A copy that is withheld; ``kept`` says that the storage has it with the commit."""
+    """A withheld copy; ``kept`` means that the storage saves it with the commit."""
 
     __slots__ = ("feed", "target", "message", "decision", "kept")
 
@@ -77,8 +77,8 @@ class _Copy:
 
 
 class _Moved:
-    """A message that is withheld, with its copies.  One that ``stays`` goes to consumers as well;
-    ``stored`` is where the storage had it before."""
+    """A withheld message with its copies.  One that ``stays`` goes to consumers as well; ``stored``
+    is the sequence under which the storage had it before."""
 
     __slots__ = ("message", "decision", "copies", "stays", "stored")
 
@@ -93,9 +93,9 @@ class _Moved:
 class Commit(PendingWrite):
     """Messages of one queue, in order, that are moved together.
 
-    ``weight`` is the bytes of the copies, ``size`` of what the storage is to keep, ``memory`` what
-    the books are charged beyond the messages.  When it is safe, its first ``done`` items are
-    finished.
+    ``weight`` is the bytes of the copies, ``size`` those of what the storage is to save, ``memory``
+    the charge in the books beyond the messages.  When the commit is saved, its first ``done`` items
+    are finished.
     """
 
     __slots__ = ("queue", "items", "copies", "weight", "size", "memory", "done")
@@ -110,7 +110,7 @@ class Commit(PendingWrite):
         self.done = 0
 
     def has_room(self) -> bool:
-        """Whether it takes one message more."""
+        """Whether there is room for another message."""
         return self.copies < _MOST_COPIES and self.weight < _MOST_BYTES
 
 
@@ -134,7 +134,7 @@ class FeedCommits:
         self._sender = sender
         self._pump = pump
         self._workflow = workflow
-        #: Commits that are safe and not finished, for that takes more than a step may.
+        #: Saved commits that are not finished, because that takes more than one step.
         self._unfinished: deque[Commit] = deque()
 
     # --- Gathering -------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class FeedCommits:
         self._flights.withhold(queue, 1)
 
     def stage_copy(self, commit: Commit, feed: Feed, message: Message) -> None:
-        """Withhold a copy of the last message, unless the handler of its queue refuses it."""
+        """Withhold a copy of the last message, unless the handler of the target refuses it."""
         target = target_of(feed)
         outcomes = self._outcomes
         decision = target.receipt_asked if message.marks & MARK_WANTS else target.receipt
@@ -171,7 +171,7 @@ class FeedCommits:
     # --- Asking ----------------------------------------------------------------------------------
 
     def begin(self, commit: Commit) -> None:
-        """Ask the storage for all of it."""
+        """Ask the storage for the whole commit."""
         core = self._core
         queue = commit.queue
         queue.committing = True
@@ -205,19 +205,19 @@ class FeedCommits:
         core.out.append(effect)
 
     def _append(self, queue: Queue, message: Message) -> Append:
-        """Have a message kept, and count it if it was not kept before."""
+        """Request that a message is saved, and count it if it was not stored before."""
         if not message.marks & _KEPT:
             self._flights.store(queue, message.size)
         return _appended(queue, message)
 
     def _forget(self, queue: Queue, message: Message) -> None:
-        """The storage has forgotten a message, by the commit."""
+        """Record that the commit has erased a message in the storage."""
         if message.marks & _KEPT:
             message.marks &= ~_KEPT
             self._flights.unstore(queue, message.size)
 
     def synced(self, commit: Commit, ok: bool) -> None:
-        """The storage has answered for a commit."""
+        """Handle the storage's answer about a commit."""
         core = self._core
         core.unsynced_bytes -= commit.size
         core.refund(commit.memory)
@@ -241,7 +241,7 @@ class FeedCommits:
             self.go_on(core.now)
 
     def _answered(self, queue: Queue, message: Message, ok: bool) -> None:
-        """A message that was appended is safe, or is not."""
+        """Record whether an appended message was saved."""
         message.marks &= ~MARK_SAVING
         if not ok:
             message.rarely().stored = 0
@@ -254,7 +254,7 @@ class FeedCommits:
         self._core.became_safe(queue, message.rarely().stored)
 
     def _forget_old(self, queue: Queue, message: Message) -> None:
-        """An older copy of a message was settled as well."""
+        """Record that the older copy of a message was settled as well."""
         rare = message.rarely()
         if rare.old:
             rare.old = 0
@@ -264,11 +264,11 @@ class FeedCommits:
     # --- Finishing -------------------------------------------------------------------------------
 
     def has_work(self) -> bool:
-        """Whether a commit is left that is safe and not finished."""
+        """Whether a saved commit is not finished."""
         return len(self._unfinished) > 0
 
     def go_on(self, now: float) -> None:
-        """Finish commits, as far as the budget carries."""
+        """Finish commits within the budget."""
         core = self._core
         while self._unfinished:
             commit = self._unfinished[0]
@@ -293,10 +293,10 @@ class FeedCommits:
                 decision = self.answer(queue, copy.feed, message, decision)
         if item.stays:
             self._flights.count_copies(queue, len(item.copies))
-            return  # it is withheld until all are finished, so that they keep their order
+            return  # it stays withheld until all are finished, so that they keep their order
         self._flights.withhold(queue, -1)
         if queue.closed:
-            # It was removed meanwhile, and this was in it.
+            # The queue was removed meanwhile, with this message.
             self._flights.count_cleared(queue, 1)
             self._forget(queue, message)
             self._outcomes.settle(queue, message)
@@ -322,7 +322,7 @@ class FeedCommits:
         self._workflow.receive_safe(target, message, copy.decision, now)
 
     def answer(self, queue: Queue, feed: Feed, message: Message, decision: Decision) -> Decision:
-        """What the handler says of a message that a feed has taken: it is acknowledged at once."""
+        """Ask the handler about a message that a feed has taken and acknowledged."""
         outcomes = self._outcomes
         hooks = queue.hooks
         if hooks & HOOK_CONSUMER_RECEIVED:
@@ -337,7 +337,7 @@ class FeedCommits:
         return decision
 
     def _give_up(self, commit: Commit) -> None:
-        """Let it be as if nothing had been copied."""
+        """Undo a commit that could not be saved."""
         for item in commit.items:
             for copy in item.copies:
                 self._flights.withhold(copy.target, -1)
@@ -368,7 +368,7 @@ class FeedCommits:
 
 
 def _appended(queue: Queue, message: Message) -> Append:
-    """The storage is to keep a message under the next sequence of its queue."""
+    """The request to save a message under the next sequence of its queue."""
     queue.sequence += 1
     sequence = queue.sequence
     queue.appended = sequence

@@ -17,7 +17,7 @@ __all__ = ["copy_of"]
 
 
 def copy_of(feed: Feed, message: Message, now: float) -> Message:
-    """A copy of a message for a feed, with no sequence yet."""
+    """A copy of a message for a feed; the caller gives it a sequence."""
     target = target_of(feed)
     if not message.message_id:
         target.expect_nameless()

@@ -11,17 +11,16 @@ __all__ = ["FeedPort"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FeedPort:
-    """Sends the messages of queues that have feeds.  This base is for a broker without any."""
+    """Sends the messages of queues that have feeds.  This base is for a broker without feeds."""
 
     __slots__ = ()
 
     def arrive(self, queue: Queue, message: Message, now: float) -> None:
-        """Send a message, which was accepted in this very step, now if it can be; else let it
-        wait."""
+        """Send a message that was accepted in this step now if possible; otherwise let it wait."""
         raise NotImplementedError
 
     def arrive_deferred(self, queue: Queue, message: Message, now: float) -> None:
-        """The same for one that is not due yet: the feeds get it, consumers do not."""
+        """The same for a message that is not due yet: feeds get it, consumers do not."""
         raise NotImplementedError
 
     def wait(self, queue: Queue, message: Message, now: float) -> None:

@@ -21,30 +21,30 @@ from tmqp_server.engine.options import REFUSE
 
 __all__ = ["FREE", "FULL", "NEVER_ROOM", "FeedRooms"]
 
-#: What a target says of a message: it has room, it is full, or it never has any.
+#: A target has room for a message, is full, or never has room for it.
 FREE: Final = 0
 FULL: Final = 1
 NEVER_ROOM: Final = 2
 
 
 class FeedRooms:
-    """Asks targets, filters and the server about copies."""
+    """Checks targets, filters and the server before messages are copied."""
 
     __slots__ = ("_core", "_outcomes", "asked")
 
     def __init__(self, core: Core, outcomes: Outcomes) -> None:
         self._core = core
         self._outcomes = outcomes
-        #: The question that is asked now.
+        #: The number of the current check.
         self.asked = 0
 
     def ask(self) -> None:
-        """Begin another question: what targets have said does not count any more."""
+        """Begin a new check: earlier answers of targets no longer count."""
         self.asked += 1
 
     def room_in(self, feed: Feed, message: Message, asked: int = 0) -> int:
-        """What the target of a feed says of a message: what it said to this question, the present
-        one for 0, if nothing has entered it since."""
+        """Whether the target of a feed has room for a message; the answer of this check is reused
+        if nothing has entered the target since.  *asked* 0 means the current check."""
         target = target_of(feed)
         if not asked:
             asked = self.asked
@@ -57,11 +57,12 @@ class FeedRooms:
         return room
 
     def has_room_for(self, queue: Queue, message: Message, copies: int, saving: int) -> bool:
-        """Whether there is memory for so many copies, and the storage can take those it saves.
+        """Whether there is memory for so many copies, and the storage can take the *saving* ones
+        that it saves.
 
         A message that only feeds get is moved: one of its copies takes its place.  Copies count as
-        if each had bytes of its own, which they share; so one message with many large copies may
-        pass that would fit at no time, if little else is there.
+        if each had its own bytes, although they share them; so a message with many large copies,
+        which would never fit, is allowed if little else is in memory.
         """
         core = self._core
         size = message.size + MESSAGE_OVERHEAD_BYTES
@@ -79,7 +80,7 @@ class FeedRooms:
         return not saving or core.can_save(saving * message.size)
 
     def room(self, target: Queue, message: Message) -> int:
-        """What a target says of a message: it has room, it is full, or it never has any."""
+        """FREE, FULL or NEVER_ROOM: whether a target has room for a message now, or ever."""
         size = message.size
         if size > target.size_cap or size > target.byte_cap or target.is_too_large_for_disk(size):
             return NEVER_ROOM
@@ -87,7 +88,7 @@ class FeedRooms:
             return FREE
         problem = self._outcomes.problem_of_queue(target, size, 0, 0)
         if problem == RESULT_LIMIT_EXCEEDED and target.options.when_full != REFUSE:
-            problem = RESULT_OK  # others make way
+            problem = RESULT_OK  # other messages make way
         if problem != RESULT_OK:
             return FULL
         rare = message.rare

@@ -53,14 +53,14 @@ from tmqp_server.engine.model.sessions import Session
 
 __all__ = ["FeedRuns"]
 
-#: Copies that are made of a run in one step: some milliseconds.
+#: The most copies of a run in one step: some milliseconds.
 _MOST_COPIES: Final = 8_192
 #: Copies in a run for one unit of work: 2 ** 3.
 _COPIES_SHIFT: Final = 3
 
 
 class _Passage:
-    """A run on its way into one target: the run of copies, and who gets which."""
+    """A run on its way into one target: the run of copies, and their distribution."""
 
     __slots__ = ("deal", "feed", "run", "target")
 
@@ -82,8 +82,8 @@ class FeedRuns:
         self._flights = flights
 
     def push(self, queue: Queue, session: Session, run: PushRun, now: float) -> bool:
-        """Copy a run, for which the source has room, into all targets; False, with nothing done,
-        when it has to be divided."""
+        """Copy a run, for which the source has room, into all targets; if it has to be divided,
+        return False and do nothing."""
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
         decision = queue.receipt_asked if run.wants_confirm else queue.receipt
@@ -105,8 +105,8 @@ class FeedRuns:
         return self._carry_out(queue, session, run, passages, contents, confirms, now)
 
     def _is_free(self, queue: Queue, run: PushRun) -> bool:
-        """Whether nothing is before the messages, nobody but feeds is to get them, and nobody is
-        asked about them."""
+        """Whether nothing waits before the messages, only feeds get them, and no handler must be
+        called."""
         core = self._core
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
@@ -129,7 +129,7 @@ class FeedRuns:
         )
 
     def _passages(self, feeds: list[Feed], run: PushRun) -> list[_Passage] | None:
-        """How the run gets into each target; None if one does not take all of it together."""
+        """How the run gets into each target; None if a target does not take all of it together."""
         found: list[_Passage] = []
         for feed in feeds:
             target = target_of(feed)
@@ -155,7 +155,7 @@ class FeedRuns:
         return found
 
     def _takes_all(self, target: Queue, run: PushRun) -> bool:
-        """Whether a target has room for all copies, and takes them as they come."""
+        """Whether a target has room for all copies, and takes them without further checks."""
         decision = target.receipt_asked if run.wants_confirm else target.receipt
         if decision is None or not self._dealer.goes_to_one(target, run) or target.audience.filters:
             return False
@@ -173,7 +173,7 @@ class FeedRuns:
         )
 
     def _has_room(self, queue: Queue, run: PushRun, passages: list[_Passage]) -> bool:
-        """Whether there is memory for all copies, and the storage can take those it saves."""
+        """Whether there is memory for all copies, and the storage can take those that it saves."""
         core = self._core
         memory = run.size + (run.count + 1) * MESSAGE_OVERHEAD_BYTES
         saving = 1 if queue.saves else 0
@@ -184,8 +184,8 @@ class FeedRuns:
         )
 
     def _are_apart(self, passages: list[_Passage], ids: list[str]) -> bool:
-        """Whether no consumer gets copies of two targets, so that its room is the same for each,
-        and no copy would be a duplicate."""
+        """Whether no consumer gets copies from two targets, so that its room can be counted for
+        each separately, and no copy would be a duplicate."""
         if len(set(ids)) < len(ids):
             return False
         seen: dict[int, None] = {}
@@ -254,8 +254,8 @@ class FeedRuns:
         contents: tuple[list[str], list[int], list[object]],
         confirms: bool,
     ) -> None:
-        """Have a durable source keep the messages and forget them, in one batch: their confirms
-        wait for it."""
+        """Have a durable source's messages saved and erased in one batch, for which their confirms
+        wait."""
         marks = marks_of(queue, run, confirms) | MARK_GONE
         messages: list[Message] = []
         ids, sizes, wires = contents

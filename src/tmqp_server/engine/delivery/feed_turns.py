@@ -54,19 +54,19 @@ class Turns:
             self._ranked = ranked
 
     def place(self, step: int) -> int:
-        """Whose turn it is after so many others."""
+        """The place whose turn it is after *step* others."""
         if self._ranked is not None:
             return self._ranked[step]
         place = self._start + step
         return place if place < self.count else place - self.count
 
     def work(self, steps: int) -> int:
-        """The units of work of looking at so many places."""
+        """The units of work for examining so many places."""
         return (steps if self._ranked is None else self.count) >> _PLACES_SHIFT
 
 
 class FeedTurns:
-    """Finds who is next."""
+    """Finds the next consumer or feed in turn."""
 
     __slots__ = ("_core", "_rooms", "_sender")
 
@@ -76,8 +76,7 @@ class FeedTurns:
         self._sender = sender
 
     def next_taker(self, queue: Queue, message: Message) -> tuple[bool, Feed | None]:
-        """Whether somebody can take a message, of those whose turn it is; and the feed, if it is
-        one."""
+        """Whether any place in turn can take a message; and the feed, if the place is a feed's."""
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
         turns = Turns(queue)

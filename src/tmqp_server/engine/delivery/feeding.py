@@ -74,17 +74,17 @@ __all__ = ["Feeder"]
 _UNIT_SHIFT: Final = 10
 #: Units of work for a copy: entering a queue takes twice as long as leaving one.
 _COPY_WORK: Final = 2
-#: Targets that are asked for one unit of work: 2 ** 2.
+#: Targets that are checked for one unit of work: 2 ** 2.
 _ASKED_SHIFT: Final = 2
-#: Queues in a row that a message passes in one step.
+#: How many queues, one after the other, a message passes in one step.
 _MOST_DEPTH: Final = 8
-#: How long a queue waits that could not feed, if nothing else lets it continue; in seconds.
+#: How long until a queue that could not feed is tried again in any case, in seconds.
 _RETRY_S: Final = 0.02
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
 
 class Feeder(FeedPort):
-    """Moves messages through feeds."""
+    """Sends the messages of queues that have feeds."""
 
     __slots__ = (
         "_commits",
@@ -118,28 +118,27 @@ class Feeder(FeedPort):
         self._rooms = FeedRooms(core, outcomes)
         self._turns = FeedTurns(core, self._rooms, sender)
         self._commits = FeedCommits(core, flights, outcomes, sender, pump, workflow)
-        #: Queues that a message has passed in this step, one within the other.
+        #: How many queues the current message has passed in this step.
         self._depth = 0
         #: Queues that could not feed, by key, and what lets them try again.
         self._late: dict[int, Queue] = {}
-        #: The feed for which a queue waits, by the key of the queue: the first to be asked again.
+        #: The feed for which a queue waits, by the key of the queue: it is checked first.
         self._full: dict[int, Feed] = {}
         self._timer = FeedTimer()
 
     # --- Coming in -------------------------------------------------------------------------------
 
     def arrive(self, queue: Queue, message: Message, now: float) -> None:
-        """Send a message, which was accepted in this very step, now if it can be; else let it
-        wait."""
+        """Send a message that was accepted in this step now if possible; otherwise let it wait."""
         if self._is_free(queue) and self._is_ready(queue, message, True):
             self._pass_on(queue, message, now)
             if queue.waiting_count() and not queue.runnable:
-                self.pump(queue, now, 0)  # a decision has put it back at once
+                self.pump(queue, now, 0)  # a decision has put it back immediately
         else:
             self.wait(queue, message, now)
 
     def arrive_deferred(self, queue: Queue, message: Message, now: float) -> None:
-        """The same for one that is not due yet: the feeds get it, consumers do not."""
+        """The same for a message that is not due yet: feeds get it, consumers do not."""
         if not queue.exclusive and self._is_free(queue) and self._is_ready(queue, message, False):
             self._pass_on(queue, message, now)
             return
@@ -156,7 +155,7 @@ class Feeder(FeedPort):
             self.pump(queue, now, 0)
 
     def _is_free(self, queue: Queue) -> bool:
-        """Whether nothing is before a message that arrives."""
+        """Whether an arriving message need not wait for others."""
         return (
             queue.discipline.sends
             and queue.held is None
@@ -176,7 +175,7 @@ class Feeder(FeedPort):
             if queue.spilled:
                 core.refill(queue)
                 if queue.high_tail is not None and not queue.high_count:
-                    return  # the high-priority ones are on their way
+                    return  # the high-priority messages are being read back
             if queue.held is not None or not queue.discipline.sends or queue.closed:
                 return
             if queue.committing:
@@ -189,7 +188,7 @@ class Feeder(FeedPort):
             rare = message.rare
             if rare is not None and rare.expires_at <= now:
                 core.budget -= 1
-                # Too old within this tick, and the timer has not come round yet.
+                # It has expired in this tick, and the timer has not run yet.
                 queue.take()
                 if not self._outcomes.expire(queue, message):
                     queue.put_first(message)
@@ -209,7 +208,7 @@ class Feeder(FeedPort):
             core.refill(queue)
 
     def _pass_on(self, queue: Queue, message: Message, now: float) -> None:
-        """Send a message, which is in no list any more and can be sent."""
+        """Send a message that is in no list any more and can be sent."""
         self._core.budget -= 1
         asked = self._rooms.asked
         decision = self._sender.begin(queue, message, now)
@@ -225,7 +224,7 @@ class Feeder(FeedPort):
     def _to_all(
         self, queue: Queue, message: Message, decision: Decision, now: float, asked: int
     ) -> None:
-        """Send it to every feed that has not got it, and to every consumer."""
+        """Send it to every feed that does not have it yet, and to every consumer."""
         was_fed = message.marks & MARK_FED != 0
         taken = 0
         if not was_fed:
@@ -256,7 +255,7 @@ class Feeder(FeedPort):
     def _copy_to_all(
         self, queue: Queue, message: Message, decision: Decision, now: float, asked: int
     ) -> tuple[int, Decision]:
-        """Copy a message to all feeds; returns how many took it, and all decisions in one."""
+        """Copy a message to all feeds; return how many took it, and all decisions combined."""
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
         taken = 0
@@ -277,7 +276,8 @@ class Feeder(FeedPort):
         now: float,
         asked: int,
     ) -> tuple[int, Decision]:
-        """Copy a message that a feed wants, if it may have it and has room; 1 if it took it."""
+        """Copy a message to a feed that wants it, if the handler allows it and the target has room.
+        Return 1 if it was copied, otherwise 0, and all decisions combined."""
         outcomes = self._outcomes
         hooks = queue.hooks
         if hooks & HOOK_CAN_RECEIVE:
@@ -299,7 +299,7 @@ class Feeder(FeedPort):
         return 1, self._commits.answer(queue, feed, message, decision)
 
     def _copy(self, feed: Feed, message: Message, now: float) -> None:
-        """Let a copy of a message arrive in the target of a feed."""
+        """Copy a message into the target of a feed."""
         target = target_of(feed)
         if target.options.when_full != REFUSE:
             rare = message.rare
@@ -314,7 +314,7 @@ class Feeder(FeedPort):
             if owes_copies(source, message):
                 copy.marks |= MARK_OWED
             if not target.hooks & HOOK_SAVE:
-                # There was room for all copies together, which is not asked of each again.
+                # There was room for all copies together, so each is not checked again.
                 self._outcomes.saver.save(target, copy)
         feed.copied += 1
         core = self._core
@@ -326,7 +326,7 @@ class Feeder(FeedPort):
     def _to_one(
         self, queue: Queue, message: Message, decision: Decision, now: float, asked: int
     ) -> None:
-        """Send it to the consumer or feed whose turn it is, or to the next that may have it."""
+        """Send it to the consumer or feed whose turn it is, or to the next that can take it."""
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
         core = self._core
@@ -358,7 +358,8 @@ class Feeder(FeedPort):
     # --- Whether a message can be sent -----------------------------------------------------------
 
     def _is_ready(self, queue: Queue, message: Message, is_due: bool) -> bool:
-        """Whether all, or one, can take a message who are to; if not, the queue is tried again."""
+        """Whether a message can be sent: all that are to get it can take it, or one of them if each
+        message goes to one.  If not, the queue is tried again later."""
         audience = queue.audience
         self._rooms.ask()
         if queue.exclusive:
@@ -418,12 +419,12 @@ class Feeder(FeedPort):
     # --- Again -----------------------------------------------------------------------------------
 
     def _try_later(self, queue: Queue) -> None:
-        """Let a queue try again a little later, whatever else lets it."""
+        """Have a queue tried again a little later, in addition to other reasons."""
         self._late[queue.key] = queue
         self._core.wakeups.arm(self._timer, self._core.now + _RETRY_S)
 
     def wake(self, now: float) -> None:
-        """Let the queues try again that could not feed."""
+        """Try queues again that could not feed."""
         core = self._core
         late, self._late = self._late, {}
         for queue in late.values():
@@ -440,7 +441,8 @@ class Feeder(FeedPort):
             core.wakeups.arm(self._timer, now + _RETRY_S)
 
     def release(self, queue: Queue) -> None:
-        """Let those continue soon that wait for room in a queue which is fed no more."""
+        """Let the queues that wait for room in a queue continue soon, because a feed into it was
+        removed."""
         waiters = queue.waiters
         for each in waiters:
             assert isinstance(each, Queue)
@@ -452,8 +454,8 @@ class Feeder(FeedPort):
     # --- What was saved in an earlier step -------------------------------------------------------
 
     def _must_commit(self, queue: Queue, message: Message) -> bool:
-        """Whether a saved message must not be settled before its copies are safe, or be known as
-        fed."""
+        """Whether a saved message must be moved by a commit, so that it is not settled before its
+        copies are saved, or copied again after a restart."""
         if queue.exclusive:
             feed = self._turns.next_taker(queue, message)[1]
             return feed is not None and _may_save(target_of(feed))
@@ -465,7 +467,7 @@ class Feeder(FeedPort):
         return any([_may_save(target_of(feed)) for feed in queue.feeds])
 
     def _commit(self, queue: Queue, now: float, floor: int) -> None:
-        """Have messages that wait, from the first on, copied by the storage at once or not."""
+        """Have waiting messages, from the first on, copied and settled by one commit."""
         core = self._core
         commit = Commit(queue)
         while (queue.high_count or queue.regular_count) and commit.has_room():
@@ -480,10 +482,10 @@ class Feeder(FeedPort):
             ):
                 break
             if commit.items and not core.has_room_to_move(message.size + MESSAGE_OVERHEAD_BYTES):
-                break  # what is moved is counted twice until the storage has it
+                break  # until the storage has answered, moved messages are counted twice
             takers = self._takers(queue, message)
             if queue.exclusive and not takers:
-                break  # a consumer's turn
+                break  # it is a consumer's turn
             queue.take()
             core.budget -= 1 + _COPY_WORK * len(takers)
             decision = self._sender.begin(queue, message, now)
@@ -498,7 +500,8 @@ class Feeder(FeedPort):
             core.schedule(queue)
 
     def _takers(self, queue: Queue, message: Message) -> list[Feed]:
-        """The feeds that take a message: all that want it, or the one whose turn it is."""
+        """The feeds that get a message: all that want it and have room, or the one whose turn it
+        is."""
         feeds = queue.feeds
         assert feeds is not None, "the queue has feeds"
         if queue.exclusive:
@@ -519,26 +522,26 @@ class Feeder(FeedPort):
         return found
 
     def synced(self, commit: Commit, ok: bool) -> None:
-        """The storage has answered for a commit."""
+        """Handle the storage's answer about a commit."""
         self._commits.synced(commit, ok)
         if not ok:
             self._try_later(commit.queue)
 
     def has_work(self) -> bool:
-        """Whether a commit is left that is safe and not finished."""
+        """Whether a saved commit is not finished."""
         return self._commits.has_work()
 
     def go_on(self, now: float) -> None:
-        """Go on with what earlier steps had no budget for."""
+        """Continue with what earlier steps had no budget for."""
         self._commits.go_on(now)
 
 
 def _copy_work(queue: Queue) -> int:
-    """Units of work of copying a message to all feeds of a queue."""
+    """The units of work for copying a message to all feeds of a queue."""
     return 0 if queue.feeds is None else _COPY_WORK * len(queue.feeds)
 
 
 def _may_save(target: Queue) -> bool:
-    """Whether the storage may be asked to keep what enters a queue."""
+    """Whether the storage may be asked to save a message that enters a queue."""
     decision = target.receipt_asked
     return target.saves or decision is None or decision.save

@@ -45,8 +45,7 @@ _FEEDS_PER_UNIT: Final = 8
 
 
 def stored(queue: Queue) -> StoreQueue:
-    """What the storage is to know of a queue, its feeds included: those into queues that it
-    knows."""
+    """The record of a queue for the storage, with its feeds into queues that the storage knows."""
     kept: list[KeptFeed] | None = None
     if queue.feeds is not None:
         kept = [feed.kept() for feed in queue.feeds if not target_of(feed).temporary]
@@ -56,7 +55,7 @@ def stored(queue: Queue) -> StoreQueue:
 
 
 class Feeds:
-    """Keeps the feeds of all queues."""
+    """Adds, removes and lists the feeds of all queues."""
 
     __slots__ = ("_changed", "_core", "_count", "_directory", "_feeder")
 
@@ -65,7 +64,7 @@ class Feeds:
         self._directory = directory
         self._feeder = feeder
         self._count = 0
-        #: Sources that have lost feeds with the queues that they fed, and nobody is told yet.
+        #: Sources whose feeds into removed queues were removed, which is not reported yet.
         self._changed: dict[int, Queue] = {}
 
     def performers(self) -> Performers:
@@ -75,7 +74,7 @@ class Feeds:
     # --- Adding ----------------------------------------------------------------------------------
 
     def add(self, command: Command, session: Session) -> None:
-        """Add a feed; what waits in the source for somebody to come goes to it."""
+        """Add a feed; messages that wait in the source because there was no consumer go to it."""
         assert isinstance(command, AddFeed)
         self._core.reply(session, command.request, self._add(command))
 
@@ -101,7 +100,7 @@ class Feeds:
         return RESULT_OK
 
     def _problem_of(self, source: Queue, target: Queue, text: str) -> int:
-        """0 when one queue can feed another, else the result code to answer."""
+        """Return 0 if one queue can feed another, otherwise the result code to answer."""
         limits = self._core.limits
         if self.find(source, target) is not None:
             return RESULT_DUPLICATE
@@ -122,7 +121,7 @@ class Feeds:
         return RESULT_OK if has_room else core.no_room()
 
     def _reaches(self, start: Queue, wanted: Queue) -> bool:
-        """Whether messages of a queue come into another, or are there already."""
+        """Whether messages of queue *start* get into queue *wanted*, or both are the same."""
         seen: dict[int, None] = {start.key: None}
         ahead = [start]
         looked_at = 0
@@ -157,7 +156,7 @@ class Feeds:
             source.feeds.append(feed)
 
     def _shape(self, source: Queue) -> None:
-        """Let a queue be one with feeds, or one without."""
+        """Adapt a queue to having feeds, or having none."""
         limits = self._core.limits
         source.configure(source.options, source.discipline, source.handler, limits)
 
@@ -170,7 +169,7 @@ class Feeds:
     # --- Removing --------------------------------------------------------------------------------
 
     def remove(self, source: Queue, target: Queue) -> bool:
-        """Remove the feed from one queue to another; False if there is none."""
+        """Remove the feed from one queue to another; return False if there is none."""
         feed = self.find(source, target)
         if feed is None:
             return False
@@ -179,7 +178,7 @@ class Feeds:
         return True
 
     def forget(self, queue: Queue) -> list[Queue]:
-        """Remove the feeds of a queue that has been removed; returns those that fed it."""
+        """Remove the feeds of a removed queue; return the queues that fed it."""
         own = 0 if queue.feeds is None else len(queue.feeds)
         self._core.work += _FORGET_WORK * (own + len(queue.fed_by))
         for feed in list(queue.feeds or ()):
@@ -194,7 +193,7 @@ class Feeds:
         return sources
 
     def tell_changes(self) -> None:
-        """Tell what ``forget`` has changed: once for each source, which may have lost many."""
+        """Report what ``forget`` changed: once for each source, which may have lost many feeds."""
         if not self._changed:
             return
         core = self._core
@@ -221,7 +220,7 @@ class Feeds:
             self._shape(source)
         self._feeder.release(target)
         if not source.closed and (source.waiting_count() or source.spilled):
-            # It may have been the one for which all others had to wait.
+            # The others may have waited only for this one.
             core.schedule(source)
         for queue in (source, target):
             if queue.fleeting and not queue.closed:
@@ -230,7 +229,7 @@ class Feeds:
     # --- Listing, and what was there before ------------------------------------------------------
 
     def list_feeds(self, command: Command, session: Session) -> None:
-        """The feeds of one queue of a channel, or of all."""
+        """List the feeds of one queue of a channel, or of all."""
         assert isinstance(command, ListFeeds)
         core = self._core
         channel = core.channels.find(command.channel)
@@ -254,10 +253,10 @@ class Feeds:
         core.out.append(Reply(session.number, command.request, RESULT_OK, body))
 
     def restore(self, command: RestoreFeed) -> None:
-        """A feed that was there.
+        """Restore a feed.
 
-        :raises ValueError: when one of its queues is not there, or there is such a feed, or nobody
-            can read its filter.
+        :raises ValueError: if one of its queues is missing, the feed exists, or no door can read
+            its filter.
         """
         source = self._directory.find_queue(command.channel, command.queue_id)
         target = self._directory.find_queue(command.target, command.target_queue)

@@ -34,17 +34,17 @@ from tmqp_server.engine.model.times import NEVER
 
 __all__ = ["HeldPush", "Holding"]
 
-#: How long until a line is examined again though nothing has left its queue, in seconds.
+#: How long until a line is tried again although nothing has left its queue, in seconds.
 _RETRY_S: Final = 0.05
-#: What ends a row of steps (``Broker.steps``).
+#: Ends a series of steps (``Broker.steps``).
 _A_PORTION: Final = 1_000
 
 
 @final
 class HeldPush:
-    """A push that waits, whose it is, and for which queue.
+    """A waiting push, the number of its connection, and its queue.
 
-    ``due`` is when it has waited long enough, ``stays`` that it still waits after it was tried.
+    ``due`` is when its time is over; ``stays`` means that it still waits after an attempt.
     """
 
     __slots__ = ("due", "memory", "number", "push", "queue", "stays")
@@ -68,14 +68,14 @@ class Holding:
         self._core = core
         #: By connection.
         self._held: dict[int, HeldPush] = {}
-        #: By the key of the queue: those who wait for it, by connection, in their order.
+        #: By the key of the queue: the pushes that wait for it, by connection, in order.
         self._lines: dict[int, dict[int, HeldPush]] = {}
-        #: No later than when the first of all has waited long enough.
+        #: Not later than the earliest ``HeldPush.due``.
         self._next_due = NEVER
-        #: When all lines are examined again.
+        #: When all lines are tried again.
         self._retry_at = NEVER
         self._trying: HeldPush | None = None
-        #: Those for which the last step had no budget: they are tried before all others.
+        #: Those for which the last step had no budget: they are tried first.
         self._left: list[HeldPush] = []
 
     def __len__(self) -> int:
@@ -90,7 +90,8 @@ class Holding:
         return sum([held.memory for held in self._held.values()])
 
     def hold(self, push: Push, session: Session, queue: Queue, problem: int, now: float) -> bool:
-        """Let a push that was not taken for this *problem* wait; False if it must be refused."""
+        """Hold a push that was not accepted because of this *problem*; return False if it must be
+        refused."""
         extras = push.extras
         if extras is None or extras.wait_ms == 0:
             return False
@@ -98,7 +99,7 @@ class Holding:
             return False
         size = push.size
         if size > queue.size_cap or size > queue.byte_cap or queue.count_cap <= 0:
-            return False  # it fits at no time
+            return False  # it never fits
         if queue.is_too_large_for_disk(size):
             return False
         held = self._trying
@@ -112,7 +113,7 @@ class Holding:
             return False
         due = NEVER if extras.wait_ms < 0 else now + extras.wait_ms / 1000
         self._add(HeldPush(push, number, queue, due, memory))
-        # Nothing that came with it may be carried out before it.
+        # No later command of the same batch may be carried out before it.
         core.work += _A_PORTION
         return True
 
@@ -141,7 +142,7 @@ class Holding:
             del self._lines[queue.key]
 
     def forget(self, session: Session) -> None:
-        """The connection has ended: nobody waits any more."""
+        """Drop the held push of a connection, or of its branch, that has ended."""
         held = self._held.get(connection_of(session.number))
         if held is not None and held.push.session == session.number:
             self._remove(held)
@@ -151,10 +152,10 @@ class Holding:
     # --- Again -----------------------------------------------------------------------------------
 
     def due(self, now: float) -> list[HeldPush]:
-        """Those to be tried: who has waited long enough, and the first of each line that something
-        has left, now and then of every line.
+        """The pushes to try: those whose time is over, and the first of each line whose queue a
+        message has left; from time to time the first of every line.
 
-        The caller must call :meth:`begin`, push it, and call :meth:`end`, one after another; then
+        For each of them, the caller must call :meth:`begin`, push it, and call :meth:`end`; finally
         :meth:`rest`.
         """
         core = self._core
@@ -181,18 +182,18 @@ class Holding:
         return list(found.values())
 
     def begin(self, held: HeldPush) -> bool:
-        """Try one; False if it does not wait any more."""
+        """Begin an attempt; return False if the push does not wait any more."""
         if self._held.get(held.number) is not held:
             return False
         core = self._core
         core.budget -= 1
-        core.refund(held.memory)  # or it would be in its own way
+        core.refund(held.memory)  # otherwise its own charge would be in its way
         held.stays = False
         self._trying = held
         return True
 
     def end(self, held: HeldPush) -> HeldPush | None:
-        """It was tried; returns who is next in its line, if it waits no more."""
+        """End an attempt; if the push waits no more, return the next one of its line."""
         self._trying = None
         core = self._core
         core.charge(held.memory)
@@ -204,7 +205,7 @@ class Holding:
         return next(iter(line.values())) if line else None
 
     def rest(self, left: list[HeldPush]) -> None:
-        """All were tried but for those that are *left*, for want of budget."""
+        """End the round; *left* are the pushes for which the budget was not enough."""
         if not self._held:
             return
         core = self._core

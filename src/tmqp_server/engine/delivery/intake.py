@@ -57,13 +57,12 @@ _REFUSAL_REASONS: Final[dict[int, str]] = {
 
 
 def refused_push(command: Push, code: int, reason: str = "") -> list[Effect]:
-    """What answers a push that is refused (F75, contradiction 22), by whomever.
+    """The answer to a refused push (F75, contradiction 22), whatever refuses it.
 
-    A Reply, which every producer gets, and a negative Confirm when it asked to be told, because a
-    producer that waits for the confirm looks at nothing else.  Copies are left out in silence
-    (F82).
+    A Reply, which every producer gets, and a negative Confirm if the producer requested a confirm,
+    because it may wait only for that.  ``silent`` pushes are not answered (F82).
 
-    :param reason: of the negative confirm, when the result code does not say it.
+    :param reason: of the negative confirm; empty to derive it from the result code.
     """
     extras = command.extras
     if extras is not None and extras.silent:
@@ -87,11 +86,11 @@ def refused_push(command: Push, code: int, reason: str = "") -> list[Effect]:
 
 
 def take_extras(queue: Queue, message: Message, extras: PushExtras, now: float) -> float:
-    """Let a message have what its push says beyond the usual; returns its timeout in seconds, 0
-    for none.
+    """Apply the extras of a push to its message; return the message's timeout in seconds, 0 for
+    none.
 
-    One may be without the id that was made for it (F41): its producer is told nothing then, for he
-    could not tell what it is about.
+    If the queue does not want ids to be created, the message loses the one that the door created
+    (F41); then its producer gets no confirm, because it could not assign it.
     """
     timeout_s = queue.message_timeout_s
     if extras.expires_in_ms > 0:
@@ -113,7 +112,7 @@ def _is_deferred(command: Push) -> bool:
 
 
 class Intake:
-    """Takes pushes and acknowledgements."""
+    """Handles single pushes and acknowledgements."""
 
     __slots__ = (
         "_core",
@@ -137,11 +136,11 @@ class Intake:
         self._directory = directory
         self._outcomes = outcomes
         self._workflow = workflow
-        #: Those that wait for room.
+        #: The held pushes.
         self.holding = Holding(core)
 
     def push(self, command: Push, now: float) -> None:
-        """Put a message into a queue, or refuse it (F74, F75)."""
+        """Push a message into a queue, or refuse it (F74, F75)."""
         core = self._core
         session = core.sessions.get(command.session)
         if session is None:
@@ -184,14 +183,14 @@ class Intake:
         self._enter(queue, command, session, now)
 
     def wake_held(self, now: float) -> None:
-        """Try pushes again that wait for room."""
+        """Try held pushes again."""
         holding = self.holding
         left: list[HeldPush] = []
         for first in holding.due(now):
             held: HeldPush | None = first
             while held is not None:
                 if self._core.budget <= 0:
-                    left.append(held)  # else the same ones would be tried for ever (seed 9979)
+                    left.append(held)  # else the same pushes would be tried for ever (seed 9979)
                     break
                 if not holding.begin(held):
                     break
@@ -200,8 +199,9 @@ class Intake:
         holding.rest(left)
 
     def problem_of_deferral(self, queue: Queue, command: Push, more: int, more_bytes: int) -> int:
-        """0 when a message may be deferred as it asks, or asks for no such thing, else the result
-        code to answer; *more* messages of *more_bytes* bytes are to be deferred before it."""
+        """Return 0 if a message may be deferred as its push requests, or if it requests no delay;
+        otherwise the result code to answer.  *more* messages of *more_bytes* bytes will be deferred
+        before it."""
         extras = command.extras
         if extras is None or extras.delay_ms <= 0:
             return RESULT_OK
@@ -232,7 +232,8 @@ class Intake:
         return RESULT_OK
 
     def route(self, command: Push, session: Session) -> bool:
-        """Put a router's copy of a message into a queue that is there and has room (F124)."""
+        """Push a router's copy of a message into a queue; return False if the queue is missing or
+        has no room (F124)."""
         queue = self._directory.find_queue(command.channel, command.queue_id)
         if queue is None:
             return False
@@ -276,9 +277,10 @@ class Intake:
             self._workflow.receive(queue, message, now)
 
     def _receive_counting(self, queue: Queue, message: Message, now: float) -> None:
-        """Take a message in, and note to how many consumers it goes at once.
+        """Accept a message, and count the consumers that get it immediately.
 
-        Most are confirmed before they are sent: what is told here already is completed.
+        Most messages are confirmed before they are sent, so the number is added to the confirm
+        afterwards.
         """
         out = self._core.out
         before = len(out)
@@ -300,7 +302,7 @@ class Intake:
             confirm.receivers = rare.receivers
 
     def acknowledge(self, command: Acknowledge, now: float) -> None:
-        """Take a consumer's answer; one for a queue that does not exist is counted (F95)."""
+        """Handle a consumer's answer; if its queue does not exist, it is only counted (F95)."""
         core = self._core
         session = core.sessions.get(command.session)
         if session is None:
@@ -310,7 +312,7 @@ class Intake:
         if channel is None:
             channel = core.channels.find(command.channel)
         if channel is None and self._direct.pass_acknowledge(command, session):
-            return  # of a direct message, without the mark that says so (F116)
+            return  # it belonged to a direct message, without the mark that says so (F116)
         queue = None if channel is None else channel.queues.get(command.queue_id)
         if queue is None:
             core.counters.unknown_acks += 1
@@ -320,7 +322,7 @@ class Intake:
         self._workflow.acknowledge(queue, session, command, now)
 
     def release(self, command: Command, session: Session) -> None:
-        """Take a delivery back that a consumer gives back."""
+        """Return a delivery that a consumer releases."""
         assert isinstance(command, Release)
         core = self._core
         queue = self._directory.find_queue(command.channel, command.queue_id)
@@ -332,7 +334,7 @@ class Intake:
         self._workflow.release(queue, session, command, core.now)
 
     def extend(self, command: Command, session: Session) -> None:
-        """Give a consumer more time to answer, or less."""
+        """Change the time that a consumer has to answer."""
         assert isinstance(command, Extend)
         core = self._core
         queue = self._directory.find_queue(command.channel, command.queue_id)
@@ -346,7 +348,7 @@ class Intake:
         core.reply(session, command.request, code)
 
     def miss(self, command: Command, session: Session) -> None:
-        """Count what a door did not pass on."""
+        """Count deliveries that a door did not pass on."""
         assert isinstance(command, Miss)
         queue = self._directory.find_queue(command.channel, command.queue_id)
         if queue is not None:

@@ -26,10 +26,10 @@ from tmqp_server.engine.model.selection import Selection
 
 __all__ = ["Choosing", "KeyChooser"]
 
-#: A stored message costs one more unit for so many bytes: 2 ** 10.
+#: A stored message costs one more unit of work for so many bytes: 2 ** 10.
 _UNIT_SHIFT: Final = 10
-#: Lanes of one priority that have the same takers, and lanes that wait for something; when there
-#: are more, what comes next waits until one is empty.
+#: The most lanes of one priority with different takers, and the most lanes that wait for a key or
+#: bucket; beyond that, further messages wait until a lane is empty.
 _MOST_LANES: Final = 1_024
 #: Filters that are tried, and lanes that are examined, for one unit of work: 2 ** 3, 2 ** 6.
 _FILTERS_SHIFT: Final = 3
@@ -37,7 +37,7 @@ _LANES_SHIFT: Final = 6
 
 
 class Choosing:
-    """What those share who choose: how a message leaves its list."""
+    """The common part of all choosers: how a message leaves its list."""
 
     __slots__ = ("_core", "_outcomes", "_sender")
 
@@ -53,7 +53,7 @@ class Choosing:
         queue.note_taken(message)
         rare = message.rare
         if rare is not None and rare.expires_at <= now:
-            # Too old within this tick, and the timer has not come round yet.
+            # It has expired in this tick, and the timer has not run yet.
             if not self._outcomes.expire(queue, message):
                 queue.put_first(message)
             return
@@ -62,13 +62,13 @@ class Choosing:
 
 
 class KeyChooser(Choosing):
-    """Sends the messages of queues where keys count, or puts them aside."""
+    """Sends the messages of queues with keys, or parks them."""
 
     __slots__ = ()
 
     def go_on(self, queue: Queue, ready: int, now: float) -> bool:
-        """Send a message to one of those who are ready, or put one aside; False when all that are
-        left have been put aside."""
+        """Send a message to a ready consumer, or park one; return False if all the remaining ones
+        are parked."""
         core = self._core
         table = table_of(core, queue)
         follow(core, queue, table)
@@ -128,7 +128,7 @@ class KeyChooser(Choosing):
         ready: int,
         now: float,
     ) -> bool:
-        """What happens to the message in flight, which these would take."""
+        """Decide what happens to the examined message, which *takers* would take."""
         key = self._key_of(queue, message)
         if key and waiting.table.strict:
             return self._in_order(queue, waiting, message, key, takers, ready, now)
@@ -154,7 +154,7 @@ class KeyChooser(Choosing):
         ready: int,
         now: float,
     ) -> bool:
-        """Send it if no other of its key is on its way."""
+        """Send it if no other message has locked its key."""
         first = waiting.table.locks.get(key)
         if first is not None and first is not message:
             return self._hold(waiting, message, key)
@@ -172,7 +172,7 @@ class KeyChooser(Choosing):
         ready: int,
         now: float,
     ) -> bool:
-        """Send it to whose its bucket is, or will be."""
+        """Send it to the owner of its bucket, or make a consumer the owner."""
         table = waiting.table
         found: Bucket | None = None
         for bucket in table.buckets.get(number, ()):
@@ -195,7 +195,7 @@ class KeyChooser(Choosing):
         return True
 
     def _hold(self, waiting: KeyedList, message: Message, name: object) -> bool:
-        """Let it wait for what has this name."""
+        """Park it until the key or bucket of this name is free."""
         self._core.budget -= 1
         if not waiting.has_room_to_hold(name, _MOST_LANES):
             waiting.return_to_front(message)
@@ -206,7 +206,7 @@ class KeyChooser(Choosing):
     def _to_anybody(
         self, queue: Queue, waiting: KeyedList, message: Message, takers: int, now: float
     ) -> bool:
-        """Send it to one of these, or park it if there are none."""
+        """Send it to one of *takers*, or park it if there are none."""
         if takers:
             self._send(queue, waiting, message, takers, now)
             return True
@@ -221,7 +221,7 @@ class KeyChooser(Choosing):
     def _send_to(
         self, queue: Queue, waiting: KeyedList, message: Message, bucket: Bucket, now: float
     ) -> None:
-        """Send it to whose the bucket is."""
+        """Send it to the owner of the bucket."""
         stamp = waiting.stamp
         self._send(queue, waiting, message, 1 << bucket.owner.subscription.place, now)
         if message.holder is not None and not message.marks & MARK_GONE:
@@ -229,7 +229,7 @@ class KeyChooser(Choosing):
 
 
 def _keyed_list(queue: Queue, high: bool, table: KeyTable) -> KeyedList:
-    """The list of a priority, made one in which messages wait for others."""
+    """The list of a priority, converted so that messages can wait for others."""
     waiting = queue.high if high else queue.regular
     if isinstance(waiting, KeyedList):
         return waiting

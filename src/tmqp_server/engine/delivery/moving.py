@@ -37,7 +37,7 @@ __all__ = ["Moves"]
 
 
 class Moves(Batches):
-    """Carries out batches, and moves as well."""
+    """Carries out batches and moves."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class Moves(Batches):
         assert message is not None, "it was found"
         if kept is None:
             queue.withdraw(message)
-            message.marks |= MARK_GONE  # a list drops those that are gone when it comes to them
+            message.marks |= MARK_GONE  # a list drops tombstones when it reaches them
             queue.tidy()
         else:
             self._take_from_disk(queue, kept, high_priority)
@@ -88,23 +88,24 @@ class Moves(Batches):
     def _problem_of_move(
         self, batch: PendingBatch, command: MoveMessage, queue: Queue, message: Message | None
     ) -> int:
-        """0 when a message can be moved, and its copy is the first part of the batch then."""
+        """Return 0 if a message can be moved, and make its copy the first part of the batch;
+        otherwise the result code to answer."""
         core = self._core
         if core.takes_nodes or core.masters:
             return RESULT_NOT_IMPLEMENTED  # other servers of a cluster would see parts of it
         if message is not None and message.marks & MARK_SAVING:
-            return RESULT_BUSY  # the storage answers for it soon
+            return RESULT_BUSY  # the storage will answer about it soon
         code = self._checks.check_push(batch, command.push, {})
         if code == RESULT_OK and batch.items[0].queue is queue:
             return RESULT_UNACCEPTABLE
         return code
 
     def _take_from_disk(self, queue: Queue, kept: KeptMessage, high_priority: bool) -> None:
-        """As when a queue fetches a message, but that it is put nowhere."""
+        """Take a message off the disk as a fetch does, but without putting it into a list."""
         flights = self._flights
         tail = queue.high_tail if high_priority else queue.regular_tail
         assert tail is not None, "it was found there"
-        tail.skip[kept.sequence] = None  # a portion with it may be on its way
+        tail.skip[kept.sequence] = None  # a portion with it may be arriving
         flights.take_from_disk(queue, tail, 1, kept.size)
         if kept.transient:
             flights.unstore(queue, kept.size)
@@ -119,7 +120,7 @@ class Moves(Batches):
             super()._take_answer(item, answer, session)
 
     def _moved(self, item: Item) -> None:
-        """The copy is where it is to be: settle the message, which counts as cleared."""
+        """Settle the moved message, which counts as cleared: its copy has arrived."""
         queue = item.queue
         message = item.message
         self._flights.withhold(queue, -1)
@@ -140,7 +141,7 @@ class Moves(Batches):
         message = item.message
         self._flights.withhold(queue, -1)
         if queue.closed:
-            # It was removed meanwhile, and this was in it.
+            # The queue was removed meanwhile, with this message.
             self._flights.count_cleared(queue, 1)
             self._outcomes.settle(queue, message)
             return
@@ -155,8 +156,8 @@ class Moves(Batches):
 
 
 def _again(message: Message) -> Message:
-    """What was to be moved, as it was: the message itself is in its list as one that is gone,
-    until that is tidied up."""
+    """The message as it was before the move: the moved object stays in its list as a tombstone
+    until the list is tidied."""
     found = Message(
         message.message_id,
         message.producer,

@@ -83,17 +83,17 @@ from tmqp_server.engine.options import DEAD_LETTER, REFUSE
 
 __all__ = ["Outcomes"]
 
-#: With one of these something refers to a message, or waits for it.
+#: A message with one of these is in further tables, or its confirm waits.
 _LINKED: Final = MARK_SHARED | MARK_KEYED | MARK_AWAITS
 _NOT_A_DECISION: Final = "a delivery handler must return a Decision"
-#: The reason told when an ephemeral queue has no room.
+#: The reason of the negative confirm if an ephemeral queue has no room.
 _NO_ROOM: Final = "limit-exceeded"
-#: Messages that make way for one push.
+#: The most messages that make way for one push.
 _MOST_DISPLACED: Final = 1_000
 
 
 class Outcomes(Rooms):
-    """Asks handlers and carries their decisions out."""
+    """Calls handlers and carries out their decisions."""
 
     __slots__ = ("debts", "saver", "_directory", "_flights")
 
@@ -114,7 +114,7 @@ class Outcomes(Rooms):
         consumer: Client | None,
         ack: Acknowledge | None,
     ) -> Decision:
-        """The decision of the queue's handler at one step, whatever the handler does."""
+        """Return the decision of the queue's handler at one step, even if the handler fails."""
         handler = queue.handler
         try:
             if hook == HOOK_RECEIVED:
@@ -156,7 +156,7 @@ class Outcomes(Rooms):
         return handler.consumer_receive_failed(queue, message, consumer)
 
     def _failed(self, queue: Queue, message: Message, error: Exception) -> Decision:
-        """What stands for a decision that a handler failed to make."""
+        """The decision that replaces one that a handler failed to make."""
         self.count_error(queue)
         try:
             decision = queue.handler.exception_thrown(queue, message, error)
@@ -234,7 +234,7 @@ class Outcomes(Rooms):
     def confirm(
         self, message: Message, positive: bool, reason: str, source: str, forwarded: object
     ) -> None:
-        """Tell the producer, unless it was told or has gone (F77)."""
+        """Send the producer a confirm, unless it got one or has disconnected (F77)."""
         if message.marks & MARK_CONFIRMED:
             return
         message.marks |= MARK_CONFIRMED
@@ -263,10 +263,9 @@ class Outcomes(Rooms):
             self._core.out.append(effect)
 
     def _save(self, queue: Queue, message: Message) -> bool:
-        """Ask the storage to keep a message, once; a queue that stores nothing saves nothing.
+        """Ask the storage to save a message, once; a queue that stores nothing saves nothing.
 
-        False when the storage cannot take it now: it fails, has too much to do already, or the
-        queue has as much there as it may.
+        Return False if the storage fails or is too busy, or the queue's disk limit is reached.
         """
         if message.marks & (MARK_SAVED | MARK_SAVING) or not queue.discipline.stores:
             return True
@@ -282,12 +281,13 @@ class Outcomes(Rooms):
         if not self._core.has_room_to_save(message.size):
             return False
         if not queue.saves and not queue.has_disk_for(message):
-            return False  # where all are saved that was examined when it came
+            return False  # if all are saved, the room was checked when it arrived
         self.saver.save(queue, message)
         return True
 
     def will_save(self, queue: Queue, message: Message, decision: Decision) -> bool:
-        """Whether a message of a batch is saved with it, as its queue's handler has decided."""
+        """Whether a message of a batch is saved with the batch, after the *decision* of its queue's
+        handler."""
         if not decision.save or not queue.discipline.stores or not self._core.stores:
             return False
         if queue.options.ephemeral or queue.temporary:
@@ -303,13 +303,14 @@ class Outcomes(Rooms):
     # --- Entering and leaving the queue ----------------------------------------------------------
 
     def make_room(self, queue: Queue, size: int, deferred: bool) -> int:
-        """0 when a message of *size* bytes can enter, else the result code to answer (F75).
+        """0 if a message of *size* bytes can enter, else the result code to answer (F75).
 
-        What has waited longest makes way if the queue wants that; what waits in a cache makes way
-        for a message that is not *deferred*.  One that fits no empty queue displaces nothing, nor
-        does one that is refused because the server is full: others need that room.
+        The messages that have waited longest make way if the queue's options say so, and a cached
+        message for one that is not *deferred*.  A message that is too large for the empty queue
+        displaces nothing, nor does one for which the server has no room: others need that room.
 
-        What is only in memory makes room on disk, too: as much comes back from there.
+        Messages that are only in memory make room on disk, too, because as many bytes return from
+        there.
         """
         replaced = None if deferred else self.replaced_in(queue)
         problem = self.problem_of_push(queue, size, False, replaced)
@@ -333,7 +334,7 @@ class Outcomes(Rooms):
         return problem
 
     def _displace(self, queue: Queue, message: Message) -> None:
-        """End a message that makes way for another."""
+        """Drop a message, or move it to the dead letters, to make room for another."""
         self._core.budget -= 1
         queue.counters.displaced += 1
         if queue.options.when_full == DEAD_LETTER:
@@ -344,7 +345,7 @@ class Outcomes(Rooms):
         self.drop(queue, message)
 
     def settle(self, queue: Queue, message: Message) -> None:
-        """Close the books on a message; the caller has counted what happened to it."""
+        """End the accounts of a message; the caller has counted its outcome."""
         self._flights.let_go(queue, message)
         if self._forget(queue, message):
             self._core.schedule(queue)
@@ -356,9 +357,9 @@ class Outcomes(Rooms):
         self.settle(queue, message)
 
     def _forget(self, queue: Queue, message: Message) -> bool:
-        """Let nobody find a message that is settled, and the storage erase its copies.
+        """Remove a settled message from all tables, and have the storage erase its copies.
 
-        True when others waited for it in their queue that may be sent now.
+        Return whether other messages waited for it that may be sent now.
         """
         marks = message.marks
         message.marks = marks | MARK_GONE
@@ -378,13 +379,13 @@ class Outcomes(Rooms):
         return freed
 
     def wait_last(self, queue: Queue, message: Message) -> None:
-        """Let a message wait behind all of its priority: in memory, or on disk if it is full.
+        """Append a message to its priority's list: in memory, or on disk if the memory is full.
 
-        While the storage fails, or the queue has as much on disk as it may (seed 2387), the memory
-        takes more, and order may suffer: nothing is lost.
+        If the storage fails or the disk limit is reached (seed 2387), it stays in memory
+        nevertheless, maybe out of order: nothing is lost.
         """
         if message.attempts == 0:
-            message.sent_at = self._core.now  # since when it waits
+            message.sent_at = self._core.now  # it waits since now
         if not queue.bounded or not queue.is_over(message, True) or message.marks & MARK_KEYED:
             queue.put_last(message)
         elif queue.options.ephemeral:
@@ -398,16 +399,16 @@ class Outcomes(Rooms):
             queue.put_last(message)
 
     def finish(self, queue: Queue, message: Message) -> None:
-        """Settle a message that was consumed, and tell the nodes that have it too (F63)."""
+        """Settle a consumed message, and notify the nodes that have it, too (F63)."""
         if message.marks & MARK_SHARED:
             tell(self._core.out, self._core.channels, queue, message)
         self._flights.finish(queue, message)
         self._forget(queue, message)
 
     def settle_elsewhere(self, queue: Queue, message: Message, positive: bool) -> None:
-        """Settle a message that another node is done with.
+        """Settle a message that another node has settled.
 
-        A producer that asked and has not heard is told here, for this is the node it asked.
+        A producer that still waits for its confirm gets it here, because this is its node.
         """
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self.confirm(message, positive, NACK_NONE, "", None)
@@ -416,22 +417,22 @@ class Outcomes(Rooms):
             self._core.schedule(queue)
 
     def drop(self, queue: Queue, message: Message) -> None:
-        """Give a message up."""
+        """Settle a message as dropped."""
         self._flights.drop(queue, message)
         if self._forget(queue, message):
             self._core.schedule(queue)
 
     def forget(self, queue: Queue, message: Message) -> None:
-        """Close the books on a message that never entered: only the storage may know it."""
+        """End the accounts of a message that was not accepted: only the storage may have it."""
         message.marks |= MARK_GONE
         if message.marks & (MARK_SAVED | MARK_SAVING):
             self._flights.unstore(queue, message.size)
             self.saver.erase(queue, message)
 
     def expire(self, queue: Queue, message: Message) -> bool:
-        """Settle a message that is too old (F97); False when its handler lets it wait on.
+        """Settle an expired message (F97); return False if its handler lets it wait on.
 
-        It then waits without a timeout; letting it counts as a put-back (F98).
+        Then it waits without a timeout, and this counts as a put-back (F98).
         """
         if queue.hooks & HOOK_MESSAGE_TIMEOUT:
             decision = self.ask(HOOK_MESSAGE_TIMEOUT, queue, message, None, None)
@@ -452,8 +453,8 @@ class Outcomes(Rooms):
     def put_back(self, queue: Queue, message: Message, where: int) -> None:
         """Let a message wait again, unless it was put back too often (F98).
 
-        The limit counts put-backs, so a message is sent at most once more than that.  One that was
-        given back with a delay waits until its time has come.
+        The limit counts put-backs, so a message is sent at most one time more often.  A message
+        that was released with a delay is deferred.
         """
         if message.marks & MARK_DECIDED:
             self.settle_elsewhere(queue, message, not message.marks & MARK_NEGATIVE)
@@ -477,7 +478,7 @@ class Outcomes(Rooms):
             rare.due_at = AT_ONCE
         if rare.due_at > self._core.now:
             if where == PUT_BACK_START:
-                message.marks |= MARK_BACK_START  # when its time has come
+                message.marks |= MARK_BACK_START  # when it is due
             self._leave_place(queue, message)
             self.saver.defer(queue, message, rare.due_at)
         elif where == PUT_BACK_START:
@@ -488,16 +489,16 @@ class Outcomes(Rooms):
         self._core.arm(queue)
 
     def _leave_place(self, queue: Queue, message: Message) -> None:
-        """Let a message's copy stand at the end as well, unless others of its key must not pass it,
-        not even after a restart."""
+        """Save a copy of a message at the end of its queue, unless it must keep its position,
+        because it has locked its key."""
         if not message.marks & MARK_KEYED or leave_place(self._core, queue, message):
             self.saver.save_again(queue, message)
 
     def make_way(self, queue: Queue, coming: Message) -> None:
-        """Let go of what waits, for a message that takes its place (contradiction 28).
+        """Clear a cache's waiting messages for one that replaces them (contradiction 28).
 
-        A single message, which is all that waits unless the queue has just become a cache, is
-        settled at once: until then it would take up room, and the queue refuse what replaces it.
+        A single message is settled immediately, as its replacement may need the room.  There are
+        more only if the queue has just become a cache.
         """
         if not queue.discipline.replaces:
             return
@@ -515,10 +516,10 @@ class Outcomes(Rooms):
             self.saver.clear_tails(queue, True, True)
 
     def mark_released(self, message: Message, put_back: int, due_at: float, counted: bool) -> None:
-        """Note that a consumer has given a message back; it goes back as ``mark_put_back`` says.
+        """Record that a consumer has released a message; it is put back as by ``mark_put_back``.
 
-        It counts as put back if anybody wanted it back so that it counts, and it is not sent before
-        the last of their times.
+        It counts as a put-back if any of its consumers counts it, and it is not sent before the
+        latest of their delays is over.
         """
         first = not message.marks & MARK_BACK
         uncounted = not counted and (first or message.marks & MARK_UNCOUNTED != 0)
@@ -529,21 +530,22 @@ class Outcomes(Rooms):
         rare.due_at = max(rare.due_at, due_at)
 
     def put_back_marked(self, queue: Queue, message: Message) -> None:
-        """Put back a message whose marks say where."""
+        """Put a message back where its marks say."""
         where = PUT_BACK_START if message.marks & MARK_BACK_START else PUT_BACK_END
         self.put_back(queue, message, where)
 
     def mark_put_back(self, message: Message, put_back: int) -> None:
-        """Note that a message goes back when its last delivery is closed."""
+        """Record that a message is put back when its last delivery is closed."""
         if put_back != PUT_BACK_NO:
             message.marks &= ~MARK_UNCOUNTED
             mark = MARK_BACK_START if put_back == PUT_BACK_START else MARK_BACK_END
             message.marks |= mark
 
     def _give_up(self, queue: Queue, message: Message, reason: str) -> None:
-        """Move a message to the queue's dead letters, or drop it when that cannot be.
+        """Move a message to the dead letter queue, or drop it if that is not possible.
 
-        No handler is asked, so a producer that asked and has not heard is told here.
+        No handler is called, so a producer that still waits for its confirm gets a negative one
+        here.
         """
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self.confirm(message, False, NACK_ERROR, "", None)
@@ -571,7 +573,7 @@ class Outcomes(Rooms):
         letter = moved_letter(message, reason, queue, target, self._core.wires)
         letter.rarely().hops = hops
         self._flights.admit(target, letter)
-        if not target.temporary:  # else the storage does not know it
+        if not target.temporary:  # otherwise the storage does not know the queue
             self._save_letter(queue, message, target, letter, problem == RESULT_BUSY)
         self.settle(queue, message)
         self.make_way(target, letter)
@@ -582,9 +584,9 @@ class Outcomes(Rooms):
     def _save_letter(
         self, queue: Queue, message: Message, target: Queue, letter: Message, is_busy: bool
     ) -> None:
-        """Have a dead letter saved if its queue saves all, or its message was: now or later.
+        """Have a dead letter saved, now or later, if its queue is durable or its message was saved.
 
-        :param is_busy: the storage fails, or has too much to do already.
+        :param is_busy: whether the storage fails or is too busy.
         """
         letter.marks |= MARK_OWED
         rare = message.rarely()

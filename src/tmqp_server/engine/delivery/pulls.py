@@ -77,7 +77,7 @@ class Puller:
         self._workflow = workflow
 
     def pull(self, command: Command, session: Session) -> None:
-        """Begin a pull, or say why not (F105, F106)."""
+        """Begin a pull, or answer why not (F105, F106)."""
         assert isinstance(command, Pull)
         channel = self._core.channels.find(command.channel)
         if channel is None:
@@ -116,7 +116,7 @@ class Puller:
         self._core.out.append(EndPull(session.number, command.request, reason))
 
     def _problem(self, queue: Queue, session: Session, command: Pull, joined: bool) -> str:
-        """Why a pull of a queue that is no cache cannot begin; empty if it can."""
+        """Why a pull from a queue that is not a cache cannot begin; empty if it can."""
         limits = self._core.limits
         if not queue.discipline.pulled:
             return _UNACCEPTABLE
@@ -137,7 +137,7 @@ class Puller:
     # --- Pull queues -----------------------------------------------------------------------------
 
     def go_on(self, now: float) -> None:
-        """Go on with pulls that can, with half of the step's budget: queues want theirs too."""
+        """Continue pulls with half of the step's budget; the rest is for queues."""
         core = self._core
         floor = core.budget // 2
         pulls = core.pulls
@@ -148,7 +148,8 @@ class Puller:
                 self._go_on_with(pulling, now, max(core.budget - _SHARE, floor))
 
     def _go_on_with(self, pulling: Pulling, now: float, floor: int) -> None:
-        """Send until the promise is kept, the pull must wait, or the budget is down to *floor*."""
+        """Send messages until all reserved ones are sent, the pull must wait, or the budget is down
+        to *floor*."""
         core = self._core
         session = pulling.session
         queue = pulling.queue
@@ -181,7 +182,7 @@ class Puller:
         rare = message.rare
         if rare is not None and rare.expires_at <= now:
             self._core.budget -= 1
-            # Too old within this tick, and the timer has not come round yet.
+            # It has expired in this tick, and the timer has not run yet.
             if not self._outcomes.expire(queue, message):
                 queue.put_last(message)
             return
@@ -200,7 +201,7 @@ class Puller:
             pulling.returned.add(message.sequence)
 
     def _finish(self, queue: Queue, pulling: Pulling) -> None:
-        """Say that a pull is over, clear what it wants cleared, let the next one continue."""
+        """End a pull: answer it, clear what it asked to clear, and let the next one continue."""
         core = self._core
         self._drop(queue, pulling)
         reason = _END
@@ -215,7 +216,7 @@ class Puller:
             core.refill(queue)
 
     def _drop(self, queue: Queue, pulling: Pulling) -> None:
-        """End a pull and what it has reserved."""
+        """End a pull and release its reservation."""
         queue.reserved -= pulling.left
         pulling.left = 0
         pulling.over = True
@@ -223,7 +224,7 @@ class Puller:
         self._core.refund(pulling.memory)
 
     def forget(self, session: Session) -> None:
-        """The session has gone: what its pulls had reserved is there for others."""
+        """End the pulls of a session that has ended, and release their reservations."""
         for pulling in session.pulls.copy():
             queue = pulling.queue
             assert isinstance(queue, Queue)
@@ -241,7 +242,7 @@ class Puller:
             core.out.append(Reply(session.number, command.request, RESULT_UNAUTHORIZED))
             return
         message = queue.latest()
-        # A message that is too old is gone, even where the timer has not come round yet.
+        # An expired message is not shown, even if the timer has not run yet.
         if message is None or message.expires_at <= core.now:
             core.out.append(Reply(session.number, command.request, RESULT_NOT_FOUND))
             return
@@ -249,8 +250,8 @@ class Puller:
             core.out.append(Reply(session.number, command.request, RESULT_UNAUTHORIZED))
 
     def _show(self, queue: Queue, message: Message, session: Session, command: Pull) -> bool:
-        """Send the message with the delivery workflow, but for what would move it; False when the
-        handler keeps it from this consumer."""
+        """Send the message with the delivery workflow, except for the steps that would move it;
+        return False if the handler does not allow this consumer."""
         outcomes = self._outcomes
         hooks = queue.hooks
         decision: Decision = ALLOW

@@ -40,7 +40,7 @@ _UNIT_SHIFT: Final = 10
 
 
 class Pump:
-    """Drains queues."""
+    """Sends the waiting messages of queues."""
 
     __slots__ = ("_chooser", "_core", "_flights", "_outcomes", "_sender", "feeder")
 
@@ -54,9 +54,9 @@ class Pump:
         self.feeder = FeedPort()
 
     def pump(self, queue: Queue, now: float, floor: int = 0) -> None:
-        """Send what waits in *queue* until the budget is down to *floor*."""
+        """Send the waiting messages of *queue* until the budget is down to *floor*."""
         if not (queue.high_count or queue.regular_count):
-            self._drain(queue, now, floor)  # which asks for what is on disk
+            self._drain(queue, now, floor)  # which fetches what is on disk
             return
         head = queue.look(False)
         since = 0.0 if head is None or head.attempts else head.sent_at
@@ -65,7 +65,7 @@ class Pump:
         self._drain(queue, now, floor)
         sent = counters.sent - counters.redelivered - before
         if sent and since > 0.0 and head is not None:
-            # As long as the first of them has waited: at most that long the others have.
+            # The others have waited at most as long as the first of them.
             self._core.tally.waited(head, now - since, sent, now)
 
     def _drain(self, queue: Queue, now: float, floor: int) -> None:
@@ -80,7 +80,7 @@ class Pump:
             if queue.spilled:
                 core.refill(queue)
                 if queue.high_tail is not None and not queue.high_count:
-                    return  # the high-priority ones are on their way
+                    return  # the high-priority messages are being read back
             if queue.held is not None or not queue.discipline.sends or queue.closed:
                 return
             if not queue.can_send():
@@ -95,23 +95,23 @@ class Pump:
             rare = message.rare
             if rare is not None and rare.expires_at <= now:
                 core.budget -= 1
-                # Too old within this tick, and the timer has not come round yet.
+                # It has expired in this tick, and the timer has not run yet.
                 if not self._outcomes.expire(queue, message):
                     queue.put_first(message)
                 continue
-            # A step may fill consumers' buffers, and only after it can they say that they are full.
+            # A step may fill consumers' buffers, which they can report only after it.
             core.budget -= message.size >> _UNIT_SHIFT
             self._sender.send(queue, message, now)
         if queue.spilled:
             core.refill(queue)
 
     def resume(self, queue: Queue, now: float) -> None:
-        """Send what waits, unless that is about to be done anyway."""
+        """Send the waiting messages, unless the queue is scheduled anyway."""
         if not queue.runnable:
             self.pump(queue, now)
 
     def wake_waiting(self, now: float) -> None:
-        """Let queues try whose audience can take messages again."""
+        """Try the queues again whose audience can take messages now."""
         core = self._core
         awake = core.awake
         while awake and core.budget > 0:
@@ -127,9 +127,10 @@ class Pump:
                 self.pump(queue, now)
 
     def go_on(self, now: float) -> None:
-        """Go on with what earlier steps had no budget for."""
+        """Continue with what earlier steps had no budget for."""
         core = self._core
-        # Cleared messages count against the limits until they are disposed of: some go each time.
+        # Cleared messages count against the limits until they are disposed of, so some go each
+        # time.
         self._dispose(max(core.budget - _SHARE, 0))
         self.wake_waiting(now)
         runnable = core.runnable
@@ -140,7 +141,7 @@ class Pump:
         self._dispose(0)
 
     def has_work(self) -> bool:
-        """Whether anything is left for ``go_on``, this one or that of pulls and removals."""
+        """Whether work is left for ``go_on``: for this one, or that of pulls and removals."""
         core = self._core
         return bool(core.runnable or core.awake or core.pulls or core.trash or core.removals)
 

@@ -60,14 +60,14 @@ from tmqp_server.engine.model.sessions import Session
 
 __all__ = ["RunIntake"]
 
-#: Of a run of which nobody asks what is in it.
+#: The contents of a run that nothing needs to read.
 _NO_CONTENTS: Final[tuple[list[str], list[int], list[object]]] = ([], [], [])
 
 
 @mypyc_attr(acyclic=True)
 @final
 class _Share:
-    """How many messages of a mixed run go into one of its queues."""
+    """The number of messages of a mixed run that go into one of its queues."""
 
     __slots__ = ("pushes", "queue")
 
@@ -77,7 +77,7 @@ class _Share:
 
 
 class RunIntake:
-    """Takes runs."""
+    """Handles runs."""
 
     __slots__ = ("_core", "_dealer", "_feeds", "_flights", "_workflow")
 
@@ -89,10 +89,10 @@ class RunIntake:
         self._feeds = FeedRuns(core, flights, dealer)
 
     def push(self, run: PushRun, now: float) -> bool:
-        """Carry a run out together; False, with nothing done, when that is not possible.
+        """Carry out a run as a whole; if that is not possible, return False and do nothing.
 
-        The same as so many pushes: each would enter the queue, be sent to all and be settled before
-        the next, so at no time would there be more than the largest beside what is there already.
+        The result is the same as that of separate pushes.  Each message would be settled before the
+        next one enters, so there must be room only for the largest.
         """
         if run.is_mixed:
             return self._push_mixed(run, now)
@@ -121,7 +121,7 @@ class RunIntake:
             confirms = decision.acknowledge != DECIDE_ACK_NONE
         elif confirms:
             if session.number in audience.subscriptions:
-                return False  # each confirm is to stand before the producer's own delivery
+                return False  # each confirm must come before the producer's own delivery
         elif decision is not ALLOW:
             return False
         if to_one:
@@ -146,7 +146,8 @@ class RunIntake:
         return True
 
     def _line_up(self, queue: Queue, session: Session, run: PushRun, now: float) -> bool:
-        """Let all messages wait; False, with nothing done, when there is more to each of them."""
+        """Let all messages of a run wait; if each needs separate handling, return False and do
+        nothing."""
         decision = _receipt(queue, run)
         confirms = decision is ACKNOWLEDGE
         if not (confirms or decision is ALLOW) or not self._dealer.lines_up(queue):
@@ -159,11 +160,11 @@ class RunIntake:
         return True
 
     def _push_mixed(self, run: PushRun, now: float) -> bool:
-        """The same for one that goes into several queues, or is of several priorities.
+        """The same for a run that goes into several queues or has both priorities.
 
-        All queues of a channel have the same consumers, and each message is sent to all of them at
-        once: so there is one order, that in which they came.  The queues must be alike in what is
-        to be told and answered.
+        All queues of a channel have the same consumers, and each message is sent to all of them
+        immediately, so the order is that of arrival.  The queues must have the same confirms and
+        acknowledgements.
         """
         core = self._core
         session = core.sessions.get(run.session)
@@ -184,7 +185,7 @@ class RunIntake:
             return False
         for share in shares:
             queue = share.queue
-            # Whether each message would be sent to all at once, and nobody be asked to keep it.
+            # Each message must be sent to all immediately, and none may have to be saved.
             if (
                 queue.options.request_acknowledge != wants
                 or _receipt(queue, run) is not receipt
@@ -196,7 +197,7 @@ class RunIntake:
             ):
                 return False
         if confirms and session.number in audience.subscriptions:
-            return False  # each confirm is to stand before the producer's own delivery
+            return False  # each confirm must come before the producer's own delivery
         if wants and audience.everyone:
             if not self._track_mixed(shares, session, audience.only, run, confirms, now):
                 return False
@@ -226,7 +227,7 @@ class RunIntake:
         confirms: bool,
         now: float,
     ) -> bool:
-        """As ``_track``, of a mixed run into queues that keep nothing."""
+        """Like ``_track``, for a mixed run into queues that are not durable."""
         if only is None or run.count >= self._flights.room(only):
             return False
         queues: dict[int, Queue] = {}
@@ -245,14 +246,14 @@ class RunIntake:
         return True
 
     def _confirm(self, session: Session, run: PushRun, ids: list[str]) -> None:
-        """Tell the producer of all messages."""
+        """Send the producer the confirms of all messages."""
         core = self._core
         core.tally.count_confirms(run.count)
         core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id, run.queues))
 
     def _mask_of(self, queue: Queue, session: Session, run: PushRun) -> int:
-        """The mask of all messages of a run by the filters of the consumers; -1 where each must be
-        examined by itself, or behind others."""
+        """The mask of all messages of a run by the consumers' filters; -1 if each must be examined
+        separately, or if others wait before them."""
         selection = queue.audience.selection
         assert selection is not None, "there are filters"
         if selection.family is None or queue.high_count or queue.regular_count:
@@ -264,7 +265,7 @@ class RunIntake:
         return selection.mask_of_all(sample)
 
     def _has_room(self, queue: Queue, run: PushRun) -> bool:
-        """Whether each message fits, with those before it that may still be there."""
+        """Whether there is room for each message, with the earlier ones that may still be there."""
         if queue.options.request_acknowledge or queue.single:
             return self._has_room_for_all(queue, run)
         return run.largest <= queue.size_cap and self._has_room_for(queue, 1, run.largest)
@@ -273,7 +274,7 @@ class RunIntake:
         return run.largest <= queue.size_cap and self._has_room_for(queue, run.count, run.size)
 
     def _has_room_for(self, queue: Queue, count: int, size: int) -> bool:
-        """Whether so many messages of so many bytes in all fit beside what is there."""
+        """Whether there is room for so many more messages of so many bytes in total."""
         core = self._core
         return (
             queue.count + queue.spilled + count <= queue.count_cap
@@ -282,7 +283,7 @@ class RunIntake:
         )
 
     def _goes_through(self, queue: Queue) -> bool:
-        """Whether each message would be sent to all at once."""
+        """Whether each message would be sent to all consumers immediately."""
         core = self._core
         audience = queue.audience
         discipline = queue.discipline
@@ -316,10 +317,11 @@ class RunIntake:
         confirms: bool,
         now: float,
     ) -> bool:
-        """Note that the only consumer has each message of a run; the storage is asked to keep them,
-        if their queue is durable, and the producer told when it may be.
+        """Record each message of a run as in flight to the only consumer; ask the storage to save
+        them if their queue is durable, otherwise confirm them.
 
-        False, with nothing done, when one of them would be a duplicate, or too much unanswered.
+        If one of them would be a duplicate, or exceed the consumer's window, return False and do
+        nothing.
         """
         if queue.message_timeout_s > 0.0 and queue.discipline.stores:
             return False
@@ -341,7 +343,7 @@ class RunIntake:
         return True
 
     def _send(self, queue: Queue, session: Session, run: PushRun, now: float) -> None:
-        """What Intake, Workflow and Sender do for each message, and Outcomes at its end."""
+        """Do what Intake, Workflow and Sender do for each message, and Outcomes at its end."""
         audience = queue.audience
         if audience.deaf:
             self._flights.skip(queue, run.count * audience.deaf)
@@ -352,7 +354,7 @@ class RunIntake:
     def _send_chosen(
         self, queue: Queue, session: Session, run: PushRun, chosen: Recipients, now: float
     ) -> None:
-        """The same where not everybody wants them."""
+        """The same if not all consumers want the messages."""
         if chosen.missed:
             self._flights.skip(queue, run.count * chosen.missed)
         self._send_to(queue, session, run, chosen.first, chosen.rest, now)
@@ -383,7 +385,7 @@ class RunIntake:
         rest: list[int],
         wants: bool,
     ) -> None:
-        """Have the door send them, which the books of the queue tell already."""
+        """Emit the deliveries; the queue's counters and sequence include the messages already."""
         if not first:
             return
         out = self._core.out
@@ -398,9 +400,10 @@ class RunIntake:
     def _deal(
         self, queue: Queue, session: Session, run: PushRun, mask: int, confirms: bool, now: float
     ) -> bool:
-        """Send each message to the consumer whose turn it is; those that nobody can take wait.
+        """Send each message to the consumer whose turn it is; those that no consumer can take wait.
 
-        False, with nothing done, when one of them would be a duplicate, or has to wait on disk.
+        If one of them would be a duplicate, or would have to wait on disk, return False and do
+        nothing.
         """
         takers = EVERYBODY
         selection = queue.audience.selection
@@ -426,10 +429,10 @@ class RunIntake:
     # --- Answers ---------------------------------------------------------------------------------
 
     def acknowledge(self, run: AcknowledgeRun, now: float, budget: int, most_effects: int) -> bool:
-        """Take answers, each with this budget, to the end or until one has much to follow: somebody
-        can take messages again, or there are so many effects.
+        """Carry out acknowledgements, each with this budget: all of them, or up to one after which
+        an audience can take messages again, or after which there are *most_effects* effects.
 
-        False, with nothing done, when each must be examined by itself.
+        If each must be examined separately, return False and do nothing.
         """
         core = self._core
         session = core.sessions.get(run.session)
@@ -451,7 +454,7 @@ class RunIntake:
                 queue_id = queues[at]
                 other = channel.queues.get(queue_id)
                 if other is None or other.hooks & HOOK_ACKNOWLEDGED:
-                    break  # the next call begins with this one
+                    break  # the next call begins with this acknowledgement
                 if erased:
                     core.out.append(EraseRun(queue.key, erased))
                     erased = []
@@ -473,7 +476,7 @@ class RunIntake:
 
 
 def _shares_of(channel: Channel, run: PushRun) -> list[_Share] | None:
-    """The queues of a mixed run, that of its first message first; None if one is missing."""
+    """The queues of a mixed run, that of its first message first; None if a queue is missing."""
     queues = channel.queues
     shares: list[_Share] = []
     by_queue: dict[int, _Share] = {}
@@ -496,5 +499,5 @@ def _shares_of(channel: Channel, run: PushRun) -> list[_Share] | None:
 
 
 def _receipt(queue: Queue, run: PushRun) -> Decision | None:
-    """What the queue decides about each message of a run; None where it must be asked."""
+    """The decision about each message of a run; None if the handler must be called."""
     return queue.receipt_asked if run.wants_confirm else queue.receipt

@@ -15,9 +15,9 @@ __all__ = ["Returned"]
 
 @final
 class Returned:
-    """Makes the messages of one answer of the storage, of one queue and one priority, again.
+    """Creates the messages of one answer of the storage again, for one queue and one priority.
 
-    Their producers are told nothing more, and are the same object where they have the same name.
+    Their producers get no more confirms; messages of one client id and door share one producer.
     """
 
     __slots__ = ("_producers", "_queue", "_marks")
@@ -28,7 +28,7 @@ class Returned:
         self._producers: dict[str, Origin] = {}
 
     def message(self, kept: KeptMessage, marks: int, now: float) -> Message:
-        """A message as it was, with further marks."""
+        """Create a message as it was, with further marks."""
         queue = self._queue
         marks |= self._marks | kept.marks
         if kept.wants_confirm:

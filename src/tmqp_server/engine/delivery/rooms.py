@@ -16,7 +16,7 @@ __all__ = ["Rooms"]
 
 
 class Rooms:
-    """Looks for room; what makes room is in ``outcomes.py``."""
+    """Checks whether there is room; what makes room is in ``outcomes.py``."""
 
     __slots__ = ("_core",)
 
@@ -26,10 +26,9 @@ class Rooms:
     def problem_of_push(
         self, queue: Queue, size: int, has_disk: bool, replaced: Message | None
     ) -> int:
-        """0 when a message of *size* bytes can enter, else the result code to answer (F75).
+        """0 if a message of *size* bytes can enter, else the result code to answer (F75).
 
-        With *has_disk* it may go to disk though the queue has as much there as it may.  *replaced*
-        makes way for it.
+        With *has_disk*, the queue's disk limit is ignored.  *replaced* makes way for the message.
         """
         more = more_bytes = 0
         if replaced is not None:
@@ -44,10 +43,10 @@ class Rooms:
     def problem_of_queue(
         self, queue: Queue, size: int, more: int, more_bytes: int, has_disk: bool = False
     ) -> int:
-        """The same as far as this queue is concerned: for a message that moves memory is taken
-        already, and for a batch it is counted as a whole.
+        """The same without the server's memory: a moved message is charged already, and a batch is
+        checked as a whole.
 
-        *more* messages of *more_bytes* bytes are to enter before it.
+        *more* messages of *more_bytes* bytes will enter before it.
         """
         core = self._core
         limits = core.limits
@@ -71,8 +70,8 @@ class Rooms:
         return self._problem_of_storage(queue, size, has_disk)
 
     def _problem_of_storage(self, queue: Queue, size: int, has_disk: bool) -> int:
-        """503 when a message must go to the storage, which fails or has too much to do already; 482
-        when its queue has as much there as it may."""
+        """503 if a message must go to a storage that fails or is too busy; 482 if the queue's disk
+        limit is reached; otherwise 0."""
         if not queue.must_save():
             return RESULT_OK
         if not self._core.has_room_to_save(size):
@@ -82,8 +81,8 @@ class Rooms:
         return self._core.short_of(QUEUE_OPTIONS)
 
     def replaced_in(self, queue: Queue) -> Message | None:
-        """The message of a cache that makes way for the next one, in the same step; None if there
-        is none, or if its room is no room for the next one."""
+        """The message of a cache that makes way for the next one in the same step; None if there is
+        none, or if its room is not enough for a durable one."""
         if not queue.discipline.replaces or queue.waiting_count() != 1 or queue.spilled:
             return None
         latest = queue.latest()

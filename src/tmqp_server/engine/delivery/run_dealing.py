@@ -34,12 +34,12 @@ from tmqp_server.engine.model.selection import EVERYBODY
 
 __all__ = ["RunDealer", "marks_of"]
 
-#: Fewer messages wait each by itself: a part takes some memory too.
+#: Fewer messages wait separately, because a part takes memory, too.
 _LEAST_PART: Final = 8
 
 
 class RunDealer:
-    """Deals runs."""
+    """Distributes runs among the consumers of a queue, or lets them wait."""
 
     __slots__ = ("_core", "_flights", "_workflow")
 
@@ -49,11 +49,11 @@ class RunDealer:
         self._workflow = workflow
 
     def goes_to_one(self, queue: Queue, run: PushRun) -> bool:
-        """Whether each message goes to one consumer, whichever can take it."""
+        """Whether each message goes to one consumer, and any consumer may get it."""
         return queue.single or (queue.keyed and queue.direct and run.wire.is_keyless())
 
     def can_be_dealt(self, queue: Queue) -> bool:
-        """Whether each message would go to one consumer at once, or wait for one."""
+        """Whether each message would go to one consumer immediately, or wait for one."""
         core = self._core
         return (
             not queue.options.hide_client_names
@@ -71,7 +71,7 @@ class RunDealer:
         )
 
     def lines_up(self, queue: Queue) -> bool:
-        """Whether each message would wait in memory, and nothing follow but that."""
+        """Whether each message would only wait in memory."""
         core = self._core
         return (
             waits_plainly(queue)
@@ -84,7 +84,7 @@ class RunDealer:
     def line_up(
         self, queue: Queue, run: PushRun, origin: Origin, marks: int, told: bool, now: float
     ) -> None:
-        """Let all messages wait, and tell the producer if it is to be *told*."""
+        """Let all messages wait, and confirm them if *told*."""
         core = self._core
         count = run.count
         if run.wire.keeps() and count >= _LEAST_PART:
@@ -100,7 +100,7 @@ class RunDealer:
         self._workflow.go_on(queue, now)
 
     def can_keep(self, queue: Queue, run: PushRun, decision: Decision) -> bool:
-        """Whether the storage would be asked to keep each message, and nobody else be asked."""
+        """Whether the storage would be asked to save each message, without calling a handler."""
         return (
             decision.allow
             and decision.acknowledge != DECIDE_ACK_NEGATIVE
@@ -113,8 +113,8 @@ class RunDealer:
         )
 
     def plan(self, queue: Queue, run: PushRun, takers: int) -> Deal | None:
-        """Who of *takers*, a mask of places, gets which messages, if the run can be dealt; else
-        None.  Nothing is changed."""
+        """The distribution of a run among *takers*, a mask of places; None if it must be divided.
+        Nothing is changed."""
         count = run.count
         wants = queue.options.request_acknowledge
         if queue.waiting_count():
@@ -122,11 +122,11 @@ class RunDealer:
         else:
             found = deal(queue, count, wants, self._flights, takers)
         if found is not None and found.dealt < count and takers != EVERYBODY:
-            return None  # what nobody can take is parked
+            return None  # messages that no consumer can take are parked
         if found is not None and queue.saves:
             waiting = queue.high_count if run.high_priority else queue.regular_count
             if not wants or waiting + count - found.dealt > queue.memory_limit:
-                return None  # each by itself, or on disk only
+                return None  # each separately, or on disk only
         return found
 
     def carry_out(
@@ -140,10 +140,10 @@ class RunDealer:
         told: ConfirmRun | None,
         now: float,
     ) -> bool:
-        """Send each message to the consumer whose turn it is; those that nobody can take wait.
+        """Send each message to the consumer whose turn it is; those that no consumer can take wait.
 
-        *told* is what the producer is told before that.  False, with nothing done, when one of
-        them would be a duplicate.
+        *told* is the confirm that the producer gets before.  If one of them would be a duplicate,
+        return False and do nothing.
         """
         flights = self._flights
         count = run.count
@@ -168,12 +168,12 @@ class RunDealer:
         return True
 
     def keep(self, queue: Queue, run: PushRun, origin: Origin, messages: list[Message]) -> None:
-        """Ask the storage to keep the messages of a run: what Saver does for each."""
+        """Ask the storage to save the messages of a run, as ``Saver`` does for one."""
         self._flights.store(queue, run.size)
         self.append(queue, run, origin, messages)
 
     def append(self, queue: Queue, run: PushRun, origin: Origin, messages: list[Message]) -> None:
-        """The same, of messages that are counted on the disk by the caller, or not at all."""
+        """The same for messages that the caller counts as on disk, or that need not be counted."""
         core = self._core
         core.last_ticket += 1
         ticket = core.last_ticket
@@ -186,7 +186,7 @@ class RunDealer:
     def _hand_out(
         self, queue: Queue, run: PushRun, found: Deal, origin: Origin, now: float
     ) -> None:
-        """Send the shares, and count them."""
+        """Emit the deliveries of all shares, and count them."""
         flights = self._flights
         wants = queue.options.request_acknowledge
         out = self._core.out
@@ -222,7 +222,7 @@ class RunDealer:
 
 
 def marks_of(queue: Queue, run: PushRun, confirms: bool) -> int:
-    """The marks that each message of a run has from the start."""
+    """The initial marks of each message of a run."""
     marks = MARK_HIGH if run.high_priority else 0
     if run.wants_confirm:
         marks |= MARK_WANTS
@@ -234,7 +234,7 @@ def marks_of(queue: Queue, run: PushRun, confirms: bool) -> int:
 
 
 def _holders(found: Deal) -> list[Client]:
-    """Who gets each message that is dealt."""
+    """The consumer of each message that is dealt, in order."""
     holders: list[Client] = [found.shares[0].subscription.session] * found.dealt
     for share in found.shares:
         client: Client = share.subscription.session
@@ -243,7 +243,7 @@ def _holders(found: Deal) -> list[Client]:
 
 
 def _hold_shares(flights: Flights, queue: Queue, found: Deal, ids: list[str]) -> None:
-    """Note with those who have terms what they get."""
+    """Record the dealt messages with consumers that have terms."""
     for share in found.shares:
         subscription = share.subscription
         if subscription.holds is None:

@@ -41,7 +41,7 @@ __all__ = ["Saver", "erasures_between", "tell_apart"]
 
 
 class Saver:
-    """Tells the storage what to keep."""
+    """Requests to the storage about messages."""
 
     __slots__ = ("_core", "_flights")
 
@@ -50,13 +50,13 @@ class Saver:
         self._flights = flights
 
     def save(self, queue: Queue, message: Message) -> None:
-        """Have a message kept that is not yet, where it is."""
+        """Have a message saved where it is."""
         self._save(queue, message, False)
 
     def defer(self, queue: Queue, message: Message, due_at: float) -> None:
-        """Let a message wait until its time, in memory; or on disk only if it has no room there.
+        """Defer a message: in memory, or on disk only if it has no room there.
 
-        If it cannot go to disk now it stays in memory, which then takes more.
+        If it cannot go to disk now, it stays in memory nevertheless.
         """
         if (
             self._flights.wants_transient(queue, message, due_at)
@@ -67,7 +67,7 @@ class Saver:
         self._flights.defer(queue, message, due_at)
 
     def _save(self, queue: Queue, message: Message, transient: bool) -> None:
-        message.rarely()  # which notes where it is kept now, if it is
+        message.rarely()  # which records where it is stored now, if it is
         sequence = message.sequence
         if sequence <= queue.appended:
             sequence = queue.sequence + 1
@@ -78,12 +78,12 @@ class Saver:
             tail.skip[sequence] = None
 
     def save_again(self, queue: Queue, message: Message) -> None:
-        """Let the copy of a message that goes to the end of its queue stand at the end as well."""
+        """Save a copy at the end of the queue for a saved message that is put at the end."""
         if message.marks & (MARK_SAVED | MARK_SAVING):
             self.save(queue, message)
 
     def spill(self, queue: Queue, message: Message) -> None:
-        """Let a message wait on disk only, behind all of its priority."""
+        """Append a message to its priority's tail, on disk only."""
         rare = message.rarely()
         marks = message.marks & (MARK_SAVED | MARK_SAVING)
         if not marks & MARK_SAVING or rare.stored != queue.sequence or rare.ticket == 0:
@@ -96,7 +96,7 @@ class Saver:
             queue.set_tail(message.marks & MARK_HIGH != 0, tail)
         tail.skip.pop(rare.stored, None)
         if message.marks & MARK_SHARED:
-            # What other nodes decide does not reach what is on disk only.
+            # Other nodes' decisions do not reach messages on disk only.
             message.marks &= ~MARK_SHARED
             forget(queue, message)
         tail.unsynced += 1
@@ -116,10 +116,10 @@ class Saver:
                 rare.old_key = queue.key
                 rare.old = rare.stored
             elif rare.old or (message.marks & MARK_COPY and queue.saves):
-                # Its source may be settled with that copy, and its producer told.
+                # Its source may be settled by that copy, and its producer notified.
                 _add_between(rare, queue.key, rare.stored)
             else:
-                # That copy was not answered for, and nobody has been promised anything by it.
+                # The storage has not answered about that copy, and no promise depends on it.
                 core.out.append(Erase(rare.ticket, queue.key, rare.stored))
         if rare.between is not None:
             for key, between in rare.between:
@@ -147,13 +147,13 @@ class Saver:
         )
 
     def move(self, source: Queue, message: Message, target: Queue, letter: Message) -> None:
-        """Let the copy of *message* be owed until its dead letter is safe elsewhere."""
+        """Keep the copy of *message* owed until its dead letter is saved."""
         if message.marks & (MARK_SAVED | MARK_SAVING):
             self._flights.unstore(source, message.size)
         rare = message.rarely()
         moved = letter.rarely()
         if rare.old and rare.old_key != source.key:
-            moved.old_key = rare.old_key  # with the claim on that queue
+            moved.old_key = rare.old_key  # with the claim on its queue
         else:
             moved.old_key = source.key
             self._core.claim(source)
@@ -169,7 +169,7 @@ class Saver:
         message.marks &= ~(MARK_SAVED | MARK_SAVING)
 
     def erase(self, queue: Queue, message: Message) -> None:
-        """Have every copy of a message forgotten."""
+        """Have all copies of a message erased."""
         out = self._core.out
         rare = message.rare
         if rare is None:
@@ -185,13 +185,14 @@ class Saver:
             out.append(Erase(rare.ticket, queue.key, rare.stored))
 
     def erase_older(self, message: Message) -> None:
-        """The same for a message that could not be saved where it is: it has copies elsewhere."""
+        """The same for a message that could not be saved where it is, but has copies elsewhere."""
         rare = message.rare
         if rare is not None and rare.old:
             self._erase_older(message, rare, 0)
 
     def _erase_older(self, message: Message, rare: Rare, key: int) -> None:
-        """Have those copies forgotten that the newest was to replace; *key* is the queue's."""
+        """Have the copies erased that the newest one would have replaced; *key* is that of the
+        message's queue."""
         out = self._core.out
         if rare.old:
             out.append(Erase(0, rare.old_key, rare.old))
@@ -202,7 +203,7 @@ class Saver:
         rare.between = None
 
     def clear_tails(self, queue: Queue, high_priority: bool, regular: bool) -> None:
-        """Settle what waits on disk only; it counts as cleared."""
+        """Settle all messages that wait on disk only; they count as cleared."""
         if high_priority and queue.high_tail is not None:
             self._clear_tail(queue, queue.high_tail, True)
         if regular and queue.regular_tail is not None:
@@ -230,7 +231,7 @@ def _add_between(rare: Rare, key: int, sequence: int) -> None:
 
 
 def erasures_between(message: Message) -> list[Erase]:
-    """What has those copies of a message forgotten that nobody knows of whether they are there."""
+    """The erasures of the copies of a message about which the storage has not answered."""
     found: list[Erase] = []
     rare = message.rare
     if rare is not None and rare.between is not None:
@@ -240,7 +241,7 @@ def erasures_between(message: Message) -> list[Erase]:
 
 
 def tell_apart(message: Message) -> None:
-    """Let the confirm of a message wait by itself, if it waits with those of its run."""
+    """Give a message its own waiting confirm, if its confirm waits with those of its run."""
     if message.marks & MARK_TOGETHER:
         message.marks &= ~MARK_TOGETHER
         message.rarely().held_confirm = Confirm(

@@ -48,7 +48,7 @@ __all__ = ["Sender"]
 
 #: Filters that are tried for one unit of work: 2 ** 3.
 _FILTERS_SHIFT: Final = 3
-#: Bytes of a pulled message that count as one unit of work: it is written again for its request.
+#: Bytes of a pulled message that count as one unit of work: it is encoded for its request alone.
 _PULLED_BYTES_PER_UNIT: Final = 16_384
 
 
@@ -63,16 +63,17 @@ class Sender:
         self._outcomes = outcomes
 
     def send(self, queue: Queue, message: Message, now: float) -> None:
-        """Send *message*, which is in no list any more; takes its work from the budget."""
+        """Send *message*, which is in no list any more; the budget is charged."""
         self._core.budget -= 1
         audience = queue.audience
-        # If nobody is waited for, all who hear get it, whatever they have in flight (Flights.give).
+        # If the queue does not wait for consumers, all that hear get it, however much they have in
+        # flight (Flights.give).
         if queue.plain and audience.special == 0 and (audience.stalled == 0 or queue.skips):
             self._send_to_all(queue, message, audience, now)
         elif queue.single and audience.filters == 0:
             self._send_to_one(queue, message, audience, now)
         elif queue.chooses():
-            # Who would take it is found out by the pump, which the caller starts.
+            # The pump, which the caller starts, finds the consumer.
             self._outcomes.wait_last(queue, message)
             if message.rare is not None:
                 self._core.arm(queue)
@@ -82,7 +83,8 @@ class Sender:
             self._send_deciding(queue, message, now)
 
     def send_chosen(self, queue: Queue, message: Message, takers: int, now: float) -> None:
-        """Send *message*, which is in no list any more, to one of these places of the ring."""
+        """Send *message*, which is in no list any more, to a consumer at one of these places of the
+        ring."""
         self._core.budget -= 1
         if not queue.direct:
             self._send_deciding(queue, message, now, takers if queue.keyed else -1)
@@ -95,15 +97,16 @@ class Sender:
         self._give_one(queue, message, subscription, now)
 
     def _send_deciding(self, queue: Queue, message: Message, now: float, places: int = -1) -> None:
-        """The long way: every step is asked about, every consumer looked at, but for those at other
-        places of the ring than these."""
+        """The long way: the handler is called at every step, and every consumer at these *places*
+        of the ring is examined; -1 means all."""
         decision = self.begin(queue, message, now)
         if decision is not None:
             sent, decision = self.send_to_some(queue, message, decision, now, places)
             self.conclude(queue, message, decision, sent, now)
 
     def begin(self, queue: Queue, message: Message, now: float) -> Decision | None:
-        """Begin the pass of a message; None when it is over, for it is not to be sent."""
+        """Begin the pass of a message; return None if the handler ends it, because the message is
+        not to be sent."""
         if not queue.hooks & HOOK_BEGIN_SEND:
             return ALLOW
         decision = self._outcomes.ask(HOOK_BEGIN_SEND, queue, message, None, None)
@@ -116,7 +119,7 @@ class Sender:
     def conclude(
         self, queue: Queue, message: Message, decision: Decision, sent: bool, now: float
     ) -> None:
-        """End the pass of a message, which somebody got or nobody."""
+        """End the pass of a message; *sent* says whether any consumer got it."""
         if queue.hooks & HOOK_END_SEND:
             closing = self._outcomes.ask(HOOK_END_SEND, queue, message, None, None)
             decision = combine(decision, closing)
@@ -128,10 +131,11 @@ class Sender:
             self._close_sent(queue, message, decision, now)
 
     def _send_to_all(self, queue: Queue, message: Message, audience: Audience, now: float) -> None:
-        """The short way: nothing is decided and everybody takes everything.
+        """The short way: the handler decides nothing, and every consumer takes the message.
 
-        Nearly all messages go this way, so it is one function from the delivery to the books.  It
-        comes to the same as the long way with a handler that allows all; a test compares them.
+        Nearly all messages go this way, so one function does everything from the delivery to the
+        accounts.  The result is the same as that of the long way with a handler that allows all; a
+        test compares them.
         """
         if audience.stale:
             audience.refresh()
@@ -162,10 +166,11 @@ class Sender:
     def _send_to_those_who_want(
         self, queue: Queue, message: Message, audience: Audience, now: float
     ) -> None:
-        """The short way past filters: nothing is decided, and who would take the message is known
-        from what each filter says of it.
+        """The short way with filters: the handler decides nothing, and the filters determine who
+        gets the message.
 
-        It comes to the same as the long way with a handler that allows all; a test compares them.
+        The result is the same as that of the long way with a handler that allows all; a test
+        compares them.
         """
         selection = audience.selection
         assert selection is not None, "there are filters"
@@ -204,9 +209,10 @@ class Sender:
         self._close_sent(queue, message, ALLOW, now)
 
     def _send_to_one(self, queue: Queue, message: Message, audience: Audience, now: float) -> None:
-        """The short way to the one consumer whose turn it is: nothing is decided.
+        """The short way to the one consumer whose turn it is: the handler decides nothing.
 
-        It comes to the same as the long way with a handler that allows all; a test compares them.
+        The result is the same as that of the long way with a handler that allows all; a test
+        compares them.
         """
         in_turn = queue.discipline.exclusive
         subscription = audience.next_ready(queue.turn if in_turn else -1)
@@ -222,7 +228,7 @@ class Sender:
     def _give_one(
         self, queue: Queue, message: Message, subscription: Subscription, now: float
     ) -> None:
-        """Send it to one consumer, and see to the books."""
+        """Send it to one consumer, and update the accounts."""
         session = subscription.session
         self._spend(subscription)
         session.delivered += 1
@@ -259,7 +265,8 @@ class Sender:
         now: float,
         places: int,
     ) -> tuple[bool, Decision]:
-        """Look at each consumer; return whether any got it, and all decisions in one."""
+        """Send it to the consumers that can get it; return whether any got it, and all decisions
+        combined."""
         outcomes = self._outcomes
         hooks = queue.hooks
         chosen: dict[int, Client] = {}
@@ -278,7 +285,7 @@ class Sender:
                 decision = combine(decision, answer)
                 if not answer.allow:
                     continue
-            # Nobody waits for a consumer with too many unanswered deliveries, see Flights.give.
+            # Such a queue does not wait for consumers with too much in flight, see Flights.give.
             able = not subscription.stalled or (queue.skips and subscription.can_take())
             if not able:
                 self._flights.skip(queue, 1)
@@ -303,10 +310,10 @@ class Sender:
         return True, decision
 
     def _candidates(self, queue: Queue, audience: Audience) -> list[Subscription]:
-        """The subscriptions to look at, in order: join order, or for round robin whose turn it is.
+        """The subscriptions to examine, in order: join order, or by turns for round robin.
 
-        The turn is a position, which nobody adjusts when a client leaves; past the last one the
-        first is next (F90).  An exclusive consumer is the only one.
+        The turn is a position, which is not adjusted when a client leaves; after the last position
+        comes the first (F90).  An exclusive consumer is the only one.
         """
         sole = audience.sole_taker() if queue.exclusive else None
         if sole is not None:
@@ -326,7 +333,7 @@ class Sender:
         return []
 
     def _alone(self, queue: Queue, sole: Subscription) -> list[Subscription]:
-        """The same where one consumer gets all."""
+        """The same if one consumer gets all messages."""
         if queue.discipline.exclusive:
             if sole.stalled:
                 return []
@@ -334,7 +341,7 @@ class Sender:
         return [sole]
 
     def _by_priority(self, queue: Queue, everybody: list[Subscription]) -> list[Subscription]:
-        """The same where some come before others: by priority, and in their order within one."""
+        """The same with priorities: the highest first, and the order of turns within one."""
         if queue.discipline.exclusive:
             start = queue.turn + 1 if queue.turn + 1 < len(everybody) else 0
             everybody = everybody[start:] + everybody[:start]
@@ -358,7 +365,7 @@ class Sender:
         return found is True
 
     def _emit(self, queue: Queue, message: Message, chosen: dict[int, Client], now: float) -> None:
-        """Make the effects for chosen consumers and register what is in flight."""
+        """Emit the deliveries to the chosen consumers, and record who has the message."""
         options = queue.options
         wants = options.request_acknowledge and message.message_id != ""
         hides = options.hide_client_names
@@ -381,10 +388,10 @@ class Sender:
                 self._flights.give_all(queue, message, chosen)
 
     def send_pulled(self, queue: Queue, message: Message, pulling: Pulling, now: float) -> bool:
-        """Send *message*, which is in no list any more, to the one who pulls.
+        """Send *message*, which is in no list any more, to the consumer that pulls.
 
-        False when the handler keeps it from this consumer and does not put it back: the caller
-        must, for what this one may not have is not lost for the others (F109).
+        Return False if the handler does not allow this consumer and does not put the message back:
+        then the caller must put it back, so that it is not lost for others (F109).
         """
         outcomes = self._outcomes
         hooks = queue.hooks
@@ -414,9 +421,9 @@ class Sender:
     def decide_sent(
         self, queue: Queue, message: Message, session: Session, decision: Decision
     ) -> Decision:
-        """What the handler says of a message that was sent to the one who asked for it.
+        """Ask the handler about a message that was sent to the consumer that requested it.
 
-        Returns it together with the *decision* before, and carries it out.
+        Carry out its decisions, combined with the earlier *decision*, and return them.
         """
         outcomes = self._outcomes
         hooks = queue.hooks
@@ -431,7 +438,7 @@ class Sender:
         return decision
 
     def _emit_pulled(self, queue: Queue, message: Message, pulling: Pulling, now: float) -> None:
-        """Make the effect for the one who pulls and register what is in flight."""
+        """Emit the delivery to the consumer that pulls, and record that it has the message."""
         options = queue.options
         wants = options.request_acknowledge and message.message_id != ""
         session = pulling.session
@@ -462,7 +469,7 @@ class Sender:
     # --- Consumers -------------------------------------------------------------------------------
 
     def block(self, session: Session, blocked: bool) -> None:
-        """Note whether a session's outbound buffer is full."""
+        """Record whether a session's outbound buffer is full."""
         if session.blocked != blocked:
             session.blocked = blocked
             session.answer_bytes = 0
@@ -478,7 +485,7 @@ class Sender:
     # --- Closing the pass ------------------------------------------------------------------------
 
     def _close_sent(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
-        """After somebody got it: in flight, back into the queue, or done."""
+        """Close a pass in which a consumer got the message: in flight, put back, or settled."""
         outcomes = self._outcomes
         back = decision.put_back if queue.discipline.stores else PUT_BACK_NO
         if message.holder is not None or message.holders is not None:
@@ -493,7 +500,8 @@ class Sender:
             outcomes.finish(queue, message)
 
     def _close_unsent(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
-        """After nobody got it: back into the queue if that was decided, else gone (F89)."""
+        """Close a pass in which no consumer got the message: it is put back if that was decided,
+        otherwise dropped (F89)."""
         outcomes = self._outcomes
         if decision.put_back != PUT_BACK_NO and queue.discipline.stores:
             outcomes.put_back(queue, message, decision.put_back)

@@ -30,8 +30,8 @@ __all__ = ["forget", "must_be_fed", "reindex", "share", "tell"]
 
 
 def share(queue: Queue, message: Message) -> None:
-    """Note that other nodes have *message* too; a queue that keeps nothing shares nothing, and
-    what has no id cannot be spoken of."""
+    """Mark *message* as one that other nodes have, too; a queue that stores nothing shares nothing,
+    nor can a message without an id be shared."""
     message_id = message.message_id
     if queue.discipline.stores and message_id and message_id not in queue.shared:
         queue.shared[message_id] = message
@@ -39,15 +39,16 @@ def share(queue: Queue, message: Message) -> None:
 
 
 def forget(queue: Queue, message: Message) -> None:
-    """A shared message is settled."""
+    """Remove a settled message from the table."""
     if queue.shared.get(message.message_id) is message:
         del queue.shared[message.message_id]
 
 
 def reindex(queue: Queue, in_hand: Message | None = None) -> None:
-    """Leave out what has been cleared and only waits to be disposed of; looks at what is left.
+    """Rebuild the table without cleared messages that are not disposed of yet, by examining those
+    that are left.
 
-    *in_hand* is a message of the queue that stands nowhere at this moment.
+    *in_hand* is a message of the queue that is in no list at this moment.
     """
     if not queue.shared:
         return
@@ -68,7 +69,7 @@ def reindex(queue: Queue, in_hand: Message | None = None) -> None:
 
 
 def tell(out: list[Effect], channels: ChannelTable, queue: Queue, message: Message) -> None:
-    """Tell the other nodes that this queue is done with a shared message, unless it was fed."""
+    """Notify the other nodes that this queue has settled a shared message, unless feeds have it."""
     if message.marks & MARK_FED:
         return
     name = channels.shared_name(queue.channel_name)
@@ -77,5 +78,5 @@ def tell(out: list[Effect], channels: ChannelTable, queue: Queue, message: Messa
 
 
 def must_be_fed(queue: Queue, message: Message) -> bool:
-    """Whether feeds of the queue are still to get a message, whatever other nodes did with it."""
+    """Whether the feeds of the queue must still get a message, whatever other nodes did with it."""
     return queue.feeds is not None and not queue.exclusive and not message.marks & MARK_FED

@@ -34,7 +34,7 @@ _MOST_APART: Final = 16
 
 
 class PendingShelf(PendingRead):
-    """Deferred messages that were asked for, by rising sequence."""
+    """Deferred messages that were requested, by rising sequence."""
 
     __slots__ = ("entries", "line")
 
@@ -47,7 +47,7 @@ class PendingShelf(PendingRead):
 
 
 def read_ahead(core: Core, queue: Queue) -> None:
-    """Ask for the deferred messages of a queue that are due soon, and note when to do so again."""
+    """Request the deferred messages of a queue that are due soon, and set when to do so again."""
     shelf = queue.deferred.shelf
     if shelf is None or queue.closed:
         return
@@ -73,7 +73,7 @@ def read_ahead(core: Core, queue: Queue) -> None:
 def _ask(
     core: Core, queue: Queue, line: ShelfLine, high_priority: bool, entries: list[Deferral]
 ) -> None:
-    """Ask for messages, those together whose sequences lie close together."""
+    """Request messages; those with close sequences are requested together."""
     entries.sort(key=_sequence_of)
     near: list[Deferral] = []
     for entry in entries:
@@ -93,7 +93,7 @@ def _ask_for(core: Core, pending: PendingShelf) -> None:
 
 
 class Shelving:
-    """Takes what the storage has read of deferred messages."""
+    """Handles the storage's answers about deferred messages."""
 
     __slots__ = ("_core", "_flights")
 
@@ -102,7 +102,7 @@ class Shelving:
         self._flights = flights
 
     def fetched(self, asked: PendingShelf, command: Fetched) -> None:
-        """Let messages wait in memory for their time."""
+        """Let messages that were read wait in memory until they are due."""
         queue = asked.queue
         line = asked.line
         line.answered()

@@ -72,7 +72,7 @@ __all__ = ["Workflow"]
 
 
 class Workflow:
-    """Takes messages in and sees them through."""
+    """Handles messages from the push to the settlement."""
 
     __slots__ = ("_core", "_flights", "_outcomes", "_pump", "_sender")
 
@@ -88,7 +88,7 @@ class Workflow:
     # --- Pushed ----------------------------------------------------------------------------------
 
     def receive(self, queue: Queue, message: Message, now: float) -> None:
-        """Take a message in that the queue has room for."""
+        """Accept a message for which the queue has room."""
         outcomes = self._outcomes
         decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
         if decision is None:
@@ -120,10 +120,10 @@ class Workflow:
         self._arrive(queue, message, now)
 
     def _receive_over(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
-        """The same for a queue that has no room for the message in memory.
+        """The same for a queue that has no room in memory for the message.
 
-        What is to go to disk is on its way before the producer is told, so that a positive confirm
-        waits until it is there.
+        If the message goes to disk, the storage is asked before the producer is notified, so that a
+        positive confirm waits for the answer.
         """
         outcomes = self._outcomes
         rare = message.rare
@@ -150,9 +150,9 @@ class Workflow:
         self._pump.resume(queue, now)
 
     def receive_safe(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
-        """Take in a message of a batch, whose room was kept and whose copy, if any, is safe.
+        """Accept a message of a batch, whose room was reserved and whose copy, if any, is saved.
 
-        The handler has decided before; nothing may go wrong any more.
+        The handler has decided before; nothing may be refused any more.
         """
         outcomes = self._outcomes
         outcomes.apply(queue, message, decision)
@@ -165,20 +165,20 @@ class Workflow:
             self._outcomes.saver.defer(queue, message, rare.due_at)
             self._core.arm(queue)
         elif queue.options.ephemeral and queue.is_over(message, True):
-            queue.put_last(message)  # it was promised its place
+            queue.put_last(message)  # its place was reserved
             self._pump.resume(queue, now)
         else:
             self._enter(queue, message, now)
 
     def _enter(self, queue: Queue, message: Message, now: float) -> None:
-        """Let a message that was accepted earlier be sent in its turn."""
+        """Let a message that was accepted earlier be sent when it is its turn."""
         if queue.feeds is not None:
             self._pump.feeder.wait(queue, message, now)
         else:
             self._arrive(queue, message, now)
 
     def _arrive(self, queue: Queue, message: Message, now: float) -> None:
-        """Send a message now if nothing is before it and somebody can take it; else let it wait."""
+        """Send a message now if none waits and a consumer can take it; otherwise let it wait."""
         if queue.feeds is not None:
             self._pump.feeder.arrive(queue, message, now)
             return
@@ -194,9 +194,9 @@ class Workflow:
         ):
             self._sender.send(queue, message, now)
             if queue.waiting_count() != 0:
-                self._pump.pump(queue, now)  # a decision has put it back at once
+                self._pump.pump(queue, now)  # a decision has put it back immediately
             elif queue.fleeting and message.attempts == 0:
-                # A broadcast that nobody was there for never was in the queue.
+                # A broadcast that no consumer got was never in the queue.
                 self._core.emptied.pop(queue.key, None)
             return
         else:
@@ -207,7 +207,8 @@ class Workflow:
             self._core.arm(queue)
 
     def _refused(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
-        """The handler does not allow a push: forget it, or let it wait if it is put back."""
+        """Handle a push that the handler does not allow: forget it, or let it wait if it is put
+        back."""
         outcomes = self._outcomes
         if decision.put_back == PUT_BACK_NO or not queue.discipline.stores:
             self._flights.receive(queue, 1, now)
@@ -228,7 +229,8 @@ class Workflow:
         self._core.arm(queue)
 
     def _produced(self, queue: Queue, message: Message) -> None:
-        """Tell of a message produced; of one that is being saved when that is known (F130)."""
+        """Report a message that was produced; if it is being saved, when the storage has answered
+        (F130)."""
         if message.marks & MARK_SAVING:
             message.marks |= MARK_UNTOLD
         else:
@@ -237,7 +239,7 @@ class Workflow:
     # --- Answered for ----------------------------------------------------------------------------
 
     def acknowledge(self, queue: Queue, session: Session, command: Acknowledge, now: float) -> None:
-        """A consumer's answer (F95)."""
+        """Handle a consumer's answer (F95)."""
         if not queue.hooks & HOOK_ACKNOWLEDGED and self._flights.answer_in_place(
             queue, session, command.message_id, command.positive, None
         ):
@@ -256,8 +258,8 @@ class Workflow:
         now: float,
         request: object = None,
     ) -> None:
-        """The same; *command* may be missing where the handler is not asked, and its *request* is
-        given then."""
+        """The same; *command* may be None if the handler is not called; then *request* is the
+        request to answer."""
         message = self._flights.answer(queue, session, message_id, positive)
         if message is None:
             if command is not None:
@@ -273,13 +275,14 @@ class Workflow:
         if message.holder is None and not message.holders:
             self._close(queue, message, now)
         elif queue.held is message and not message.marks & MARK_BACK:
-            # The first answer releases the queue (F96), unless the message is to come first again.
+            # The first answer releases the queue (F96), unless the message is put back to the
+            # front.
             self._flights.release_queue(queue)
         self.go_on(queue, now)
 
     def judge(self, queue: Queue, message: Message, now: float) -> None:
-        """Go on after an answer that came in a batch: it was taken from its consumer, and it is
-        noted whether it goes back."""
+        """Continue after an answer that came in a batch: it was recorded before, and so was whether
+        the message is put back."""
         if message.holder is None and not message.holders:
             self._close(queue, message, now)
         elif queue.held is message and not message.marks & MARK_BACK:
@@ -287,7 +290,7 @@ class Workflow:
         self.go_on(queue, now)
 
     def release(self, queue: Queue, session: Session, command: Release, now: float) -> None:
-        """A consumer gives a message back; nobody is asked."""
+        """Handle a release, without calling the handler."""
         message = self._flights.held_by(queue, session, command.message_id)
         if message is None:
             self.refuse_answer(queue, session, command.message_id, command.request)
@@ -299,17 +302,18 @@ class Workflow:
         self.go_on(queue, now)
 
     def mark_released(self, message: Message, command: Release, now: float) -> None:
-        """Note how a consumer has given a message back."""
+        """Record how a consumer has released a message."""
         due_at = AT_ONCE
         if command.delay_ms > 0:
             due_at = now + min(command.delay_ms, self._core.limits.max_delay_ms) / 1000
         self._outcomes.mark_released(message, command.put_back, due_at, command.counted)
 
     def take_back(self, subscription: Subscription, now: float) -> None:
-        """Deal with what one has unanswered who has left: it goes back at once, or times out.
+        """Handle the unanswered deliveries of a subscription that has ended: they are put back
+        immediately, or time out.
 
-        No more than a session may have in flight, and all of it before anything is sent again: it
-        comes back in its order.
+        All of them are handled before anything is sent again, so they keep their order.  There are
+        at most as many as a session may have in flight.
         """
         holds = subscription.holds
         assert holds is not None, "it has terms"
@@ -327,7 +331,7 @@ class Workflow:
                 self._let_time_out(queue, message, client, now)
                 continue
             if not message.is_held_by(client):
-                # A batch answers for it: should that fail, its time has begun.
+                # A batch answers for it: if that fails, its time has begun.
                 self._let_time_out(queue, message, client, now)
                 continue
             touched[queue.key] = queue
@@ -339,7 +343,7 @@ class Workflow:
             self.go_on(queue, now)
 
     def _let_time_out(self, queue: Queue, message: Message, client: Client, now: float) -> None:
-        """Let the queue's timeout begin for one who had none as long as it was there."""
+        """Start the queue's timeout for a consumer that had none as long as it was joined."""
         timing = None if message.rare is None else message.rare.timing
         if timing is not None and timing.get(client.number, now) == NEVER:
             timing.set(client.number, now + queue.ack_timeout_s)
@@ -350,7 +354,7 @@ class Workflow:
         self._flights.miss(queue, count)
 
     def extend(self, queue: Queue, session: Session, command: Extend, now: float) -> int:
-        """Give a consumer another time to answer; returns the result code."""
+        """Change a consumer's time to answer; return the result code."""
         message = self._flights.held_by(queue, session, command.message_id)
         if message is None:
             return _code_of_nothing(queue, command.message_id)
@@ -364,20 +368,20 @@ class Workflow:
     def refuse_answer(
         self, queue: Queue | None, session: Session, message_id: str, request: object
     ) -> None:
-        """Tell who wants to know it that an answer was for nothing that it has."""
+        """Answer, if there is a *request*, that the session does not have the message."""
         if request is not None:
             code = RESULT_NOT_FOUND if queue is None else _code_of_nothing(queue, message_id)
             self._core.out.append(Reply(session.number, request, code))
 
     def go_on(self, queue: Queue, now: float) -> None:
-        """Let a queue continue, and the pulls that wait for it, after an answer was taken."""
+        """Let a queue, and the pulls that wait for it, continue after an answer."""
         if (queue.high_count or queue.regular_count) and not queue.runnable:
             self._pump.pump(queue, now)
         if queue.parked:
             self._core.release_pull(queue)
 
     def _close(self, queue: Queue, message: Message, now: float) -> None:
-        """The last delivery of this sending is closed: back into the queue, or settled."""
+        """Close a sending whose last delivery was closed: the message is put back or settled."""
         self._flights.land(queue, message)
         marks = message.marks
         if marks & MARK_BACK and queue.discipline.stores:
@@ -392,7 +396,7 @@ class Workflow:
     # --- Time ------------------------------------------------------------------------------------
 
     def wake(self, queue: Queue, now: float) -> None:
-        """Do what has become due in a queue, as far as the budget carries."""
+        """Do what is due in a queue, within the budget."""
         core = self._core
         if queue.closed:
             return
@@ -438,7 +442,7 @@ class Workflow:
             core.refill(queue)
 
     def time_out(self, queue: Queue, message: Message, now: float) -> None:
-        """Nobody who still has the message answered in time (F94, F99)."""
+        """Handle a timeout: no consumer that still has the message answered in time (F94, F99)."""
         if message.rare is not None and message.rare.settling is not None:
             self._spare(queue, message, message.rare.settling, now)
         holders: list[Client] = []
@@ -469,7 +473,7 @@ class Workflow:
                 message.marks |= MARK_SILENT
             told = message.marks & MARK_SILENT != 0
             if message.holder is not None or message.holders:
-                # The others have their own time.
+                # The other consumers have their own time.
                 if queue.held is message and not message.marks & MARK_BACK:
                     self._flights.release_queue(queue)
                 self._flights.retime(queue, message)
@@ -479,7 +483,7 @@ class Workflow:
         self._close(queue, message, now)
 
     def _spare(self, queue: Queue, message: Message, settling: dict[int, None], now: float) -> None:
-        """Give those another time to answer whose batches are not decided."""
+        """Give more time to consumers whose answers are in unfinished batches."""
         holders = message.holders
         for number in settling:
             client = message.holder if holders is None else holders.get(number)
@@ -492,7 +496,7 @@ class Workflow:
                     set_due(message, client, now + queue.ack_timeout_s)
 
     def _expire_due(self, queue: Queue, now: float) -> None:
-        """Remove waiting messages that are too old (F97)."""
+        """Settle waiting messages that have expired (F97)."""
         core = self._core
         expired = queue.take_expired(now, core.budget)
         if not expired:
@@ -506,7 +510,7 @@ class Workflow:
     # --- Cleared ---------------------------------------------------------------------------------
 
     def clear(self, queue: Queue, high_priority: bool, regular: bool, in_flight: bool) -> None:
-        """Remove messages from a queue; they are disposed of in portions (F58, F92)."""
+        """Clear messages of a queue; they are disposed of in portions (F58, F92)."""
         if queue.spilled:
             self._outcomes.saver.clear_tails(queue, high_priority, regular)
             if queue.fleeting:
@@ -517,7 +521,7 @@ class Workflow:
         self._core.release_pull(queue)
 
     def reconfigured(self, queue: Queue, was: int, now: float) -> None:
-        """Let changed options take effect on what is stored and in flight (F92)."""
+        """Apply changed options to stored messages and those in flight (F92)."""
         if queue.discipline.refuses and queue.options.status != was:
             self.clear(queue, True, True, True)
         if not queue.waits:
@@ -531,7 +535,7 @@ class Workflow:
         self._core.refill(queue)
 
     def _keep_latest(self, queue: Queue) -> None:
-        """Of what waits let only the message stay that came last (F112)."""
+        """Clear all waiting messages except the newest (F112)."""
         latest = queue.latest()
         if latest is None or queue.waiting_count() == 1:
             return
@@ -541,7 +545,7 @@ class Workflow:
 
 
 def _code_of_nothing(queue: Queue, message_id: str) -> int:
-    """What is answered to one who has no message of that id; others may have one."""
+    """The result code for a session that does not have this message; others may have it."""
     if queue.flight(message_id) is not None or message_id in queue.duplicates:
         return RESULT_FORBIDDEN
     return RESULT_NOT_FOUND

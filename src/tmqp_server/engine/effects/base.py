@@ -16,6 +16,6 @@ __all__ = [
 
 @mypyc_attr(acyclic=True)
 class Effect(Record):
-    """Something for the world to do."""
+    """Something that the world must do."""
 
     __slots__ = ()

@@ -10,7 +10,8 @@ __all__ = ["DrainAsked"]
 
 @mypyc_attr(acyclic=True)
 class DrainAsked(Effect):
-    """A client wants the server to take no more; if it ``stops``, its process is to end then."""
+    """A client wants the server to accept nothing more; with ``stops``, its process is to end after
+    that."""
 
     __slots__ = ("stops",)
 

@@ -15,7 +15,7 @@ __all__ = [
 
 @mypyc_attr(acyclic=True)
 class Inform(Effect):
-    """Tell subscribers of an event (F129); all of ``sessions`` get the very same bytes.
+    """Notify subscribers of an event (F129); all of ``sessions`` get the same bytes.
 
     ``channel`` is the channel as these subscribers spelt it, empty for events of the server;
     ``specified`` says that they want the form of the specification.
@@ -35,7 +35,7 @@ class Inform(Effect):
 
 @mypyc_attr(acyclic=True)
 class Notify(Effect):
-    """Something happened: ``event`` is one bit of ``events.py``, ``fact`` what it is about."""
+    """Something happened: ``event`` is one bit of ``events.py``, ``fact`` its subject."""
 
     __slots__ = ("event", "fact")
 

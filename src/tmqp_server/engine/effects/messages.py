@@ -21,13 +21,14 @@ __all__ = [
 
 @mypyc_attr(acyclic=True)
 class Deliver(Effect):
-    """Send one message to all of ``sessions``, which get the very same bytes, in this order.
+    """Send one message to all of ``sessions``, in this order; they get the same bytes.
 
     The list may be shared with other effects: never change it.  ``channel`` is the channel's real
     name, ``message.channel`` the producer's spelling of it.  ``wants_acknowledge`` tells consumers
-    to answer (F94); ``first_acquirer`` is the flag of F87; ``redelivered`` is true when the
-    message was sent before; ``hide_source`` blanks the producer's name (F76); ``attempt`` is which
-    sending this is, from 1: the message itself may have been sent again in the same step.
+    to answer (F94); ``first_acquirer`` is the flag of F87; ``redelivered`` is true when the message
+    was sent before; ``hide_source`` blanks the producer's name (F76); ``attempt`` is the number of
+    this sending, from 1; ``message.attempts`` may be higher, if the message was sent again in the
+    same step.
     """
 
     __slots__ = (
@@ -66,9 +67,9 @@ class Deliver(Effect):
 class DeliverPulled(Effect):
     """Send a session one message that it has pulled (F107); the rest is as in Deliver.
 
-    ``request`` is the pull's.  It is number ``index``, from 1, of ``count`` that the pull set out
-    to send.  ``high_left`` and ``regular_left`` are what waits after it, -1 where nobody asked.
-    ``channel`` is the channel's real name.
+    ``request`` is that of the pull.  The message is number ``index``, from 1, of the ``count``
+    messages that the pull reserved.  ``high_left`` and ``regular_left`` are the numbers of messages
+    left, -1 if not requested.  ``channel`` is the channel's real name.
     """
 
     __slots__ = (
@@ -117,7 +118,7 @@ class DeliverPulled(Effect):
 
 @mypyc_attr(acyclic=True)
 class EndPull(Effect):
-    """A pull is over; ``reason`` is a word of ``NoContent``, always told (F105, F108)."""
+    """A pull is over; ``reason`` is a word of ``NoContent``, always sent (F105, F108)."""
 
     __slots__ = ("session", "request", "reason")
 
@@ -141,14 +142,14 @@ class AnswerPull(Effect):
 
 @mypyc_attr(acyclic=True)
 class Confirm(Effect):
-    """Tell a producer what happened to its message; at most once a message (F77-F80).
+    """Tell a producer what happened to its message; at most once for each message (F77-F80).
 
-    ``channel`` is the message's spelling.  ``first_acquirer`` is the message's flag at this moment
-    (F78).  When a consumer's own acknowledgement is passed on, ``source`` is that consumer's id
-    (empty when names are hidden) and ``forwarded`` its acknowledgement as its door brought it
+    ``channel`` has the producer's spelling.  ``first_acquirer`` is the message's flag at this
+    moment (F78).  When a consumer's own acknowledgement is passed on, ``source`` is that consumer's
+    id (empty when names are hidden) and ``forwarded`` its acknowledgement as its door brought it
     (F79); otherwise ``source`` is empty and ``forwarded`` None.  ``reason`` counts when not
-    ``positive``.  ``receivers`` is how many consumers the message went to at once; -1 when nobody
-    asked.
+    ``positive``.  ``receivers`` is how many consumers got the message immediately; -1 if not
+    requested.
     """
 
     __slots__ = (
@@ -190,10 +191,11 @@ class Confirm(Effect):
 
 @mypyc_attr(acyclic=True)
 class Forward(Effect):
-    """Pass on what one client said to others, as it came and one hop older (F114, F116, F117).
+    """Forward a message from one client to others, unchanged except for its time to live (F114,
+    F116, F117).
 
-    All of ``sessions`` get the very same bytes, in this order.  ``door`` is the sender's, which can
-    read ``wire``.
+    All of ``sessions`` get the same bytes, in this order.  ``door`` is the sender's, which can read
+    ``wire``.
     """
 
     __slots__ = ("sessions", "wire", "door")
@@ -221,7 +223,7 @@ class HandOver(Effect):
 
 @mypyc_attr(acyclic=True)
 class TellNodes(Effect):
-    """Tell all nodes connected that this queue is done with a message (F63).
+    """Notify all connected nodes that this queue has settled a message (F63).
 
     ``positive`` says whether its consumer accepted it.
     """

@@ -1,7 +1,7 @@
 """The effects for reading kept messages, and for saving the positions of readers.
 
 Cursors are saved like the topology, with a ticket.  A question is answered in order with the
-writes: it finds everything that was appended before it.
+writes: it sees everything that was appended before it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ __all__ = [
 
 
 class StoreCursors(StoredChange):
-    """A reader is done with everything up to ``sequences`` of queues, or begins behind it.
+    """Save a reader's positions: it has processed everything up to ``sequences`` of these queues,
+    or begins after them.
 
     All of them are stored in one batch.
     """
@@ -37,7 +38,7 @@ class StoreCursors(StoredChange):
 
 
 class ForgetCursors(StoredChange):
-    """A reader of these queues is gone."""
+    """Remove a reader's positions in these queues."""
 
     __slots__ = ("keys", "cursor")
 
@@ -49,9 +50,9 @@ class ForgetCursors(StoredChange):
 
 @mypyc_attr(acyclic=True)
 class FindOffsets(Effect):
-    """What is kept of these queues; answered by ``OffsetsFound``.
+    """Find what is kept of these queues; answered by ``OffsetsFound``.
 
-    And, unless ``timestamp_us`` (Unix time) is negative, what came then or later.
+    Unless ``timestamp_us`` (Unix time) is negative, also find what arrived then or later.
     """
 
     __slots__ = ("number", "keys", "timestamp_us")
@@ -64,13 +65,13 @@ class FindOffsets(Effect):
 
 @mypyc_attr(acyclic=True)
 class ReadStored(Effect):
-    """Read what is kept of a queue from ``first`` (0 the earliest) to ``last``.
+    """Read the kept messages of a queue from ``first`` (0 for the earliest) to ``last``.
 
     Up to ``limit`` messages and about ``max_bytes`` of them; in the ``form`` of ``tmqp.blocks``
     (``AS_BLOCKS``).  ``end`` is the last sequence that the queue has used.  Answered by
-    ``RangeRead``: 416 when ``first`` is more than one behind ``end``, or before all that is kept;
-    unless it is ``held``: a cursor keeps everything from there on, so that what is missing never
-    was there.
+    ``RangeRead``: 416 if ``first`` is greater than ``end`` + 1, or before everything that is kept;
+    not the latter if it is ``held``: a cursor keeps everything from there on, so missing messages
+    never existed.
     """
 
     __slots__ = (
@@ -110,9 +111,10 @@ class ReadStored(Effect):
 
 @mypyc_attr(acyclic=True)
 class SplitStored(Effect):
-    """Split what is kept of a queue from ``first`` to ``last`` into ``most_parts`` at most.
+    """Divide the kept messages of a queue from ``first`` to ``last`` into at most ``most_parts``
+    parts.
 
-    Each with ``limit`` messages and ``max_bytes`` at most, 0 for any number of them.  Answered by
+    Each part has at most ``limit`` messages and ``max_bytes``, 0 for no limit.  Answered by
     ``RangeSplit``; ``end``, ``held`` and 416 as in :class:`ReadStored`.
     """
 
@@ -153,7 +155,8 @@ class SplitStored(Effect):
 
 @mypyc_attr(acyclic=True)
 class MeasureStored(Effect):
-    """How much is kept of some queues behind a sequence of each; answered by ``StoredMeasured``."""
+    """Measure how much is kept after a sequence of each of some queues; answered by
+    ``StoredMeasured``."""
 
     __slots__ = ("number", "keys", "after")
 

@@ -13,8 +13,8 @@ class CallHttp(Effect):
     """Make an HTTP request and answer with the command HttpAnswered under the same ticket (F120).
 
     Every call must be answered once, in bounded time.  ``method`` is the HTTP word; ``headers`` are
-    pairs of name and value that fit HTTP, ``body`` what is sent, empty where the method has none.
-    The URL is one that the rules allow.
+    pairs of name and value that fit HTTP, ``body`` is empty if the method has none.  The rules
+    allow the URL.
     """
 
     __slots__ = ("ticket", "method", "url", "headers", "body")

@@ -14,12 +14,12 @@ __all__ = ["AppendRun", "ConfirmRun", "DeliverRun", "EraseRun", "ForwardRun"]
 
 @mypyc_attr(acyclic=True)
 class DeliverRun(Effect):
-    """Send messages of a run to all of ``sessions``, which get the very same bytes.
+    """Send messages of a run to all of ``sessions``, which get the same bytes.
 
-    As so many ``Deliver`` of messages of ``producer`` that hide nothing, and were never sent: of
-    those at the places ``start``, ``start + step`` and so on before ``stop``.  ``sequence`` is that
-    of the run's first message, where all go into one queue.  The list may be shared with other
-    effects: never change it.
+    Like a ``Deliver`` for each of the messages at ``start``, ``start + step`` and so on before
+    ``stop``; they are from ``producer``, hide nothing and were never sent.  ``sequence`` is that of
+    the run's first message, if all go into one queue.  The list may be shared with other effects:
+    never change it.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class DeliverRun(Effect):
         return ids if self.is_whole() else ids[self.start : self.stop : self.step]
 
     def deliveries(self) -> list[Deliver]:
-        """The same as single deliveries, for who needs a look at each message."""
+        """Return the same as single deliveries, for code that needs each message."""
         found: list[Deliver] = []
         run = self.run
         ids, sizes, wires = run.wire.contents()
@@ -81,7 +81,7 @@ class DeliverRun(Effect):
         for place in range(self.start, self.stop, self.step):
             queue_id, sequence = run.queue_id, self.sequence + place
             if run.queues:
-                # A run for several queues is sent whole, so each place is passed.
+                # A run for several queues is sent whole, so every index is visited.
                 queue_id = run.queues[place]
                 sequence = following[queue_id]
                 following[queue_id] = sequence + 1
@@ -111,10 +111,11 @@ class DeliverRun(Effect):
 
 @mypyc_attr(acyclic=True)
 class ConfirmRun(Effect):
-    """Tell a producer that the messages of its run were taken in; for the door that brought it.
+    """Tell a producer that the messages of its run were accepted; only its own door gets this
+    effect.
 
-    As so many positive ``Confirm`` of messages that were not sent yet.  ``queues`` are their queues
-    in order, or empty where all went into one.
+    Like a positive ``Confirm`` for each message, none of which was sent yet.  ``queues`` has the
+    queue of each message in order, or is empty if all went into one.
     """
 
     __slots__ = ("session", "message_ids", "channel", "queue_id", "queues")
@@ -134,7 +135,7 @@ class ConfirmRun(Effect):
         self.queues: list[int] = [] if queues is None else queues
 
     def confirms(self) -> list[Confirm]:
-        """The same as single confirms."""
+        """Return the same as single confirms."""
         found: list[Confirm] = []
         for place, name in enumerate(self.message_ids):
             queue_id = self.queues[place] if self.queues else self.queue_id
@@ -148,8 +149,8 @@ class ConfirmRun(Effect):
 class AppendRun(Effect):
     """Save the messages of a run; all have one ticket, answered by one ``Synced`` (rule 1).
 
-    As so many ``Append`` under sequences from ``sequence`` on, of messages that are kept nowhere
-    yet.  Never change the list.
+    Like an ``Append`` for each message, under sequences from ``sequence`` on; none is stored yet.
+    Never change the list.
     """
 
     __slots__ = ("ticket", "run", "messages", "channel", "key", "sequence")
@@ -175,7 +176,7 @@ class AppendRun(Effect):
 class EraseRun(Effect):
     """Messages of one queue are settled and need not be kept.
 
-    As so many ``Erase`` in their order.  Their ``Append`` has been told before.
+    Like an ``Erase`` for each, in order.  Each ``Append`` came before.
     """
 
     __slots__ = ("key", "sequences")
@@ -187,8 +188,8 @@ class EraseRun(Effect):
 
 @mypyc_attr(acyclic=True)
 class ForwardRun(Effect):
-    """Pass on what one client said to others several times in a row, as so many ``Forward``: of a
-    run the messages from the place ``start`` to before ``stop``.
+    """Forward messages of a run from one client to others, from the index ``start`` to before
+    ``stop``, like a ``Forward`` for each.
 
     The list may be shared with other effects: never change it.
     """
@@ -205,6 +206,6 @@ class ForwardRun(Effect):
         self.stop = stop
 
     def forwards(self) -> list[Forward]:
-        """The same as single effects."""
+        """Return the same as single effects."""
         _, _, wires = self.wire.contents()
         return [Forward(self.sessions, each, self.door) for each in wires[self.start : self.stop]]

@@ -21,9 +21,9 @@ __all__ = [
 
 @mypyc_attr(acyclic=True)
 class Accept(Effect):
-    """The session is connected; ``client_id`` is its name from now on (F31).
+    """The session is connected; ``client_id`` is its id from now on (F31).
 
-    ``node`` says that it brings what clients of another server said, under their names (F133).
+    ``node`` means that it forwards messages of another server's clients, under their names (F133).
     """
 
     __slots__ = ("session", "request", "client_id", "node")
@@ -40,7 +40,7 @@ class Refuse(Effect):
     """The session is not connected: tell it ``code`` and close it (F32, F33).
 
     The engine knows nothing of the session; no Disconnect need follow.  ``client_id`` is for the
-    log.  ``address`` is that of the server which takes clients instead, empty if there is none.
+    log.  ``address`` is that of the server that accepts clients instead, empty if there is none.
     """
 
     __slots__ = ("session", "request", "code", "client_id", "address")
@@ -57,7 +57,7 @@ class Refuse(Effect):
 
 @mypyc_attr(acyclic=True)
 class BranchOpened(Effect):
-    """The connection's branch is known: what follows for it names its number."""
+    """The branch is open; further effects for it have its number."""
 
     __slots__ = ("session", "request", "branch")
 
@@ -69,7 +69,7 @@ class BranchOpened(Effect):
 
 @mypyc_attr(acyclic=True)
 class BranchClosed(Effect):
-    """The connection's branch is over; nothing follows for it."""
+    """The branch is closed; no further effects for it follow."""
 
     __slots__ = ("session", "request", "branch")
 
@@ -83,8 +83,8 @@ class BranchClosed(Effect):
 class Reply(Effect):
     """The answer to an operation, or the refusal of a push (F44, F75).
 
-    ``code`` is a result code, 0 for success; ``body`` a snapshot, a list of snapshots or None.
-    Whether the peer asked for an answer is the door's to know, from ``request``.
+    ``code`` is a result code, 0 for success; ``body`` a snapshot, a list of snapshots or None.  The
+    door knows from ``request`` whether the peer requested an answer.
     """
 
     __slots__ = ("session", "request", "code", "body")
@@ -109,13 +109,13 @@ class Left(Effect):
 
 @mypyc_attr(acyclic=True)
 class Lapsed(Effect):
-    """A delivery is the session's own no more, though it has not answered for it: an answer would
-    get 404 or 403.  Only for those that want to be notified of it (``Connect``, ``Join``).
+    """The session has lost a delivery that it has not answered: an answer would get 404 or 403.
+    Only sessions that requested it are notified (``hears_lapses`` of ``Connect`` and ``Join``).
 
     ``channel`` is the channel's real name, as in ``Deliver``; ``message_id`` and ``sequence`` are
-    the message's.  ``reason`` is ``LAPSE_TIMED_OUT``, ``LAPSE_REMOVED`` where the queue was cleared
-    or is gone, or ``LAPSE_ANSWERED`` where a consumer at another node has answered.  It comes
-    before the message is sent again to anybody.
+    the message's.  ``reason`` is ``LAPSE_TIMED_OUT``, ``LAPSE_REMOVED`` if the queue was cleared or
+    removed, or ``LAPSE_ANSWERED`` if a consumer at another node has answered.  This effect comes
+    before the message is sent again.
     """
 
     __slots__ = ("session", "channel", "queue_id", "message_id", "sequence", "reason")
@@ -139,8 +139,7 @@ class Lapsed(Effect):
 
 @mypyc_attr(acyclic=True)
 class PushDecided(Effect):
-    """The push that was held until there was room is held no more: what ``session``, a connection,
-    has asked for after it continues."""
+    """A held push is decided: the later commands of ``session``, a connection, continue."""
 
     __slots__ = ("session",)
 
@@ -150,8 +149,8 @@ class PushDecided(Effect):
 
 @mypyc_attr(acyclic=True)
 class EventsEnded(Effect):
-    """The session is notified of an event no more, because its channel or queue was removed;
-    clients are not told so by TMQP.  ``channel`` is as the session spelt it."""
+    """The session is no longer notified of an event, because its channel or queue was removed; TMQP
+    does not tell clients.  ``channel`` is as the session spelt it."""
 
     __slots__ = ("session", "event", "channel")
 

@@ -35,10 +35,10 @@ class Append(Effect):
     Tickets rise and are never used twice.  A world without storage answers Synced(ticket, False).
     A storage keeps the order of Append and Erase.
 
-    ``key`` is the queue's, ``sequence`` the place in it: it increases from Append to Append of a
-    queue.  With ``old`` the message has a copy of that sequence in the queue ``old_key``: it is
-    settled when this one is safe, at the same moment, and only then.  A ``transient`` message is
-    put on disk to save memory and need not survive a restart.
+    ``key`` is the queue's, ``sequence`` the position in it, which increases with each Append for a
+    queue.  With ``old``, the message has a copy of that sequence in the queue ``old_key``: the copy
+    is settled at the moment when this one is safe, not before.  A ``transient`` message is put on
+    disk to save memory and need not survive a restart.
     """
 
     __slots__ = (
@@ -78,11 +78,11 @@ class Append(Effect):
 
 @mypyc_attr(acyclic=True)
 class Erase(Effect):
-    """The message of this sequence in the queue of this key is settled and need not be kept.
+    """Erase the message of this sequence in the queue of this key: it is settled.
 
-    May come before the Synced of its Append, whose ticket it bears (0 when that is not known any
-    more); it is never answered.  One that ``depends`` is followed by the Append of a newer copy,
-    and is void if that cannot be saved.
+    It may come before the Synced of its Append, whose ticket it has (0 if unknown); it is never
+    answered.  If it ``depends``, the Append of a newer copy follows, and the erasure is void if
+    that cannot be saved.
     """
 
     __slots__ = ("ticket", "key", "sequence", "depends")
@@ -96,7 +96,7 @@ class Erase(Effect):
 
 @mypyc_attr(acyclic=True)
 class StoredChange(Effect):
-    """A change of what the broker consists of, to be kept; answered by ``Synced``."""
+    """A change of the topology, to be saved; answered by ``Synced``."""
 
     __slots__ = ("ticket",)
 
@@ -106,7 +106,7 @@ class StoredChange(Effect):
 
 
 class StoreChannel(StoredChange):
-    """A channel is new or has new options."""
+    """Save a channel that is new or has new options."""
 
     __slots__ = ("channel", "options")
 
@@ -117,7 +117,7 @@ class StoreChannel(StoredChange):
 
 
 class ForgetChannel(StoredChange):
-    """A channel is gone; its queues have been forgotten before."""
+    """Remove a channel; its queues have been forgotten before."""
 
     __slots__ = ("channel",)
 
@@ -127,7 +127,7 @@ class ForgetChannel(StoredChange):
 
 
 class StoreQueue(StoredChange):
-    """A queue is new or has new options or feeds; ``suspect`` is as in ``RestoreQueue``."""
+    """Save a queue that is new or has new options or feeds; ``suspect`` as in ``RestoreQueue``."""
 
     __slots__ = ("key", "channel", "queue_id", "options", "suspect", "feeds")
 
@@ -150,7 +150,7 @@ class StoreQueue(StoredChange):
 
 
 class ForgetQueue(StoredChange):
-    """A queue is gone, with all its messages."""
+    """Remove a queue with all its messages."""
 
     __slots__ = ("key",)
 
@@ -160,7 +160,7 @@ class ForgetQueue(StoredChange):
 
 
 class StoreRouter(StoredChange):
-    """A router is new or has other bindings; all of it, the bindings in their order."""
+    """Save a router that is new or has other bindings, with all its bindings in order."""
 
     __slots__ = ("router", "method", "bindings", "enabled")
 
@@ -175,7 +175,7 @@ class StoreRouter(StoredChange):
 
 
 class ForgetRouter(StoredChange):
-    """A router is gone."""
+    """Remove a router."""
 
     __slots__ = ("router",)
 
@@ -185,7 +185,8 @@ class ForgetRouter(StoredChange):
 
 
 class ClearStored(StoredChange):
-    """Messages that are on disk only are settled: one priority from ``first`` to ``last``."""
+    """Erase messages that are on disk only, because they are settled: one priority from ``first``
+    to ``last``."""
 
     __slots__ = ("key", "high_priority", "first", "last")
 
@@ -198,7 +199,7 @@ class ClearStored(StoredChange):
 
 
 class CommitBatch(StoredChange):
-    """Save all these messages and forget all those, or none of it; answered by ``Synced``.
+    """Save all of ``appended`` and erase all of ``erased``, or neither; answered by ``Synced``.
 
     The tickets of ``appended`` and ``erased`` are 0.  ``at`` is in monotonic seconds.
     """
@@ -213,10 +214,10 @@ class CommitBatch(StoredChange):
 
 
 class Fetch(Effect):
-    """Bring back the first messages of a queue that are on disk only; answered by ``Fetched``.
+    """Read the first messages of a queue that are on disk only; answered by ``Fetched``.
 
-    Up to ``limit`` of one priority that are owed, ``after`` < sequence <= ``last``, and no more
-    than ``max_bytes`` of them, but one at least.
+    The answer has owed messages of one priority with ``after`` < sequence <= ``last``: up to
+    ``limit`` messages and ``max_bytes``, but at least one.
     """
 
     __slots__ = ("number", "key", "high_priority", "after", "last", "limit", "max_bytes")

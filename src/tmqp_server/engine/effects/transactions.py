@@ -19,7 +19,8 @@ __all__ = [
 
 
 class CommitPart(Record):
-    """What goes into one queue: ``count`` messages, from the sequence ``first`` on without a gap.
+    """The part of a commit for one queue: ``count`` messages, from the sequence ``first`` on
+    without a gap.
 
     ``expires_at`` is in monotonic seconds, or NEVER.
     """
@@ -37,9 +38,9 @@ class CommitPart(Record):
 
 
 class CommitStored(StoredChange):
-    """Keep all these messages and the mark that they are committed, or none of it.
+    """Save all these messages and the mark of the epoch, or nothing.
 
-    Answered by ``Synced``.  The mark is void with the messages.
+    Answered by ``Synced``.  If it fails, the mark is void, too.
     """
 
     __slots__ = ("application", "epoch", "at", "parts")
@@ -53,9 +54,9 @@ class CommitStored(StoredChange):
 
 
 class StageSegment(StoredChange):
-    """Put a segment aside under a number, until a commit names it or ``DropStaged`` does.
+    """Stage a segment under a number, until a commit or ``DropStaged`` names it.
 
-    Answered by ``Synced``.  It need not survive the process: nor does the transaction.  The segment
+    Answered by ``Synced``.  It need not survive the process, like the transaction.  The segment
     does not change before the answer.
     """
 
@@ -68,7 +69,7 @@ class StageSegment(StoredChange):
 
 
 class DropStaged(StoredChange):
-    """What was put aside under these numbers is not needed any more; nobody waits for this."""
+    """Drop what was staged under these numbers; never answered."""
 
     __slots__ = ("numbers",)
 
@@ -78,7 +79,7 @@ class DropStaged(StoredChange):
 
 
 class ForgetMark(StoredChange):
-    """Nobody is to know any more which epoch an application committed last."""
+    """Erase the mark of an application: its last committed epoch is forgotten."""
 
     __slots__ = ("application",)
 

@@ -45,7 +45,7 @@ from tmqp_server.engine.model.queues import Queue
 
 __all__ = ["LOOK_AHEAD_S", "DeferralFlights"]
 
-#: How long before it is due a message is read from the disk, in seconds.
+#: How long before its time a deferred message is read from the disk, in seconds.
 LOOK_AHEAD_S: Final = 2.0
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 #: With one of these a message stays in memory.
@@ -53,14 +53,14 @@ _STAYS: Final = MARK_BACK | MARK_KEYED | MARK_SHARED | MARK_FED | MARK_FAILED
 
 
 class DeferralFlights(RunFlights):
-    """What of ``Flights`` is about deferred messages."""
+    """The part of ``Flights`` for deferred messages."""
 
     __slots__ = ()
 
     # --- Leaving the memory ----------------------------------------------------------------------
 
     def let_go(self, queue: Queue, message: Message) -> None:
-        """A message is in memory no more: settled and counted, or on disk only."""
+        """Remove a message from memory: it is settled and counted, or on disk only."""
         size = message.size
         queue.count -= 1
         queue.bytes -= size
@@ -69,7 +69,7 @@ class DeferralFlights(RunFlights):
             self._note_left(queue)
 
     def _note_left(self, queue: Queue) -> None:
-        """A message has left a queue to which somebody pays heed."""
+        """Note that a message has left a queue that is watched for this."""
         core = self._core
         if queue.fleeting and queue.count == 0:
             core.note_emptied(queue)
@@ -84,7 +84,7 @@ class DeferralFlights(RunFlights):
     # --- In memory -------------------------------------------------------------------------------
 
     def defer(self, queue: Queue, message: Message, due_at: float) -> None:
-        """Let a message wait until its time before it waits to be sent."""
+        """Let a message wait until it is due; only then it may be sent."""
         others = queue.deferred.in_memory()
         if queue.bounded and not self._has_room(queue, message, due_at, others):
             if not message.marks & MARK_SAVING:
@@ -98,7 +98,7 @@ class DeferralFlights(RunFlights):
         self._core.charge(DEFERRAL_BYTES)
 
     def take_deferred(self, queue: Queue, now: float) -> Message | None:
-        """The next deferred message whose time has come, or None."""
+        """Take out the next deferred message that is due, or return None."""
         message = queue.deferred.take(now)
         if message is not None:
             if message.marks & MARK_AWAY:
@@ -109,13 +109,14 @@ class DeferralFlights(RunFlights):
         return message
 
     def cancel(self, queue: Queue, message: Message) -> None:
-        """Take out a deferred message, which counts as cleared."""
+        """Remove a deferred message, which counts as cleared."""
         queue.deferred.remove(message)
         self._core.refund(DEFERRAL_BYTES)
         queue.counters.cleared += 1
 
     def take_failed(self, queue: Queue) -> list[Message]:
-        """Take out waiting and deferred messages that could not be saved; settle each."""
+        """Take out waiting and deferred messages that could not be saved; the caller must settle
+        each."""
         memory = queue.deferred.memory()
         failed = queue.take_failed()
         self._core.refund(memory - queue.deferred.memory())
@@ -124,8 +125,8 @@ class DeferralFlights(RunFlights):
     # --- On disk only ----------------------------------------------------------------------------
 
     def wants_transient(self, queue: Queue, message: Message, due_at: float) -> bool:
-        """Whether a message, counted already and about to be deferred, needs a transient copy to be
-        put away."""
+        """Whether a message that is counted already and about to be deferred needs a transient copy
+        so that it can be put away."""
         return (
             not message.marks & _KEPT
             and queue.spills_deferred()
@@ -134,17 +135,17 @@ class DeferralFlights(RunFlights):
         )
 
     def _keeps(self, queue: Queue, message: Message, due_at: float, others: int) -> bool:
-        """Whether there is room in memory for a deferred message beside *others*."""
+        """Whether a deferred message has room in memory beside *others*."""
         is_soon = due_at - LOOK_AHEAD_S <= self._core.now
         return queue.keeps_deferred(others, message.size, is_soon)
 
     def _has_room(self, queue: Queue, message: Message, due_at: float, others: int) -> bool:
-        """The same, or whether it must stay there."""
+        """Whether it has room there, or must stay there in any case."""
         return self._keeps(queue, message, due_at, others) or not _may_be_away(message)
 
     def put_away(self, queue: Queue, message: Message, transient: bool) -> None:
-        """Let a message be on disk only that the storage has now, if it is still deferred and has
-        no room in memory."""
+        """Put a message away that the storage has now, if it is still deferred and has no room in
+        memory."""
         message.marks &= ~MARK_AWAY
         deferred = queue.deferred
         if not deferred.holds(message):
@@ -163,7 +164,7 @@ class DeferralFlights(RunFlights):
         self._core.arm(queue)
 
     def _put_away(self, queue: Queue, message: Message, due_at: float) -> None:
-        """From now on a deferred message is on disk only.  It is in no list."""
+        """Count a deferred message as on disk only.  It is in no list."""
         shelf = queue.deferred.shelf
         if shelf is None:
             shelf = DeferralShelf()
@@ -182,24 +183,24 @@ class DeferralFlights(RunFlights):
         queue.count_cap += 1
 
     def _is_transient(self, message: Message) -> bool:
-        """Whether the storage was asked last for a copy that only saves memory."""
+        """Whether the storage was last asked for a copy that only saves memory."""
         pending = self._core.tickets.get(message.rarely().ticket)
         return isinstance(pending, PendingSave) and pending.transient
 
     def _forget_transient(self, queue: Queue, message: Message) -> None:
-        """Have the copy of a message erased that only was to save memory."""
+        """Have the transient copy of a message erased."""
         rare = message.rarely()
         self.unstore(queue, message.size)
         if not queue.closed:
             self._core.out.append(Erase(rare.ticket, queue.key, rare.stored))
         message.marks &= ~MARK_SAVING
         rare.stored = 0
-        rare.ticket = 0  # what the storage says of it is of no interest any more
+        rare.ticket = 0  # the storage's answer about it does not matter any more
 
     def take_down(
         self, queue: Queue, line: ShelfLine, entry: Deferral, message: Message, transient: bool
     ) -> None:
-        """A deferred message was read from the disk, where it may have another size."""
+        """Take back a deferred message that was read from the disk, where its size may differ."""
         self._take_out(queue, line, entry)
         if transient:
             self.unstore(queue, entry.size)
@@ -210,7 +211,7 @@ class DeferralFlights(RunFlights):
         self._keep(queue, message, entry.due_at)
 
     def cancel_on_disk(self, queue: Queue, line: ShelfLine, entry: Deferral) -> None:
-        """Take out a deferred message that is on disk only, which counts as cleared."""
+        """Remove a deferred message that is on disk only, which counts as cleared."""
         self._take_out(queue, line, entry)
         self.unstore(queue, entry.size)
         queue.counters.cleared += 1
@@ -218,33 +219,33 @@ class DeferralFlights(RunFlights):
             self._core.note_emptied(queue)
 
     def lose(self, queue: Queue, line: ShelfLine, entry: Deferral) -> None:
-        """Count a deferred message that cannot be read any more."""
+        """Count a deferred message that can no longer be read."""
         self._take_out(queue, line, entry)
         self.unstore(queue, entry.size)
         queue.counters.damaged += 1
         queue.counters.dropped += 1
 
     def dispose_shelved(self, queue: Queue, entry: Deferral) -> None:
-        """Have a message forgotten that has been cleared, and was on disk only."""
+        """Have a cleared message erased that was on disk only."""
         self.unstore(queue, entry.size)
         if not queue.closed:
             self._core.out.append(Erase(0, queue.key, entry.sequence))
 
     def bring_back(self, queue: Queue, size: int) -> None:
-        """A message that is accepted is in memory from now on."""
+        """Count an accepted message that is in memory from now on."""
         queue.count += 1
         queue.bytes += size
         self._core.message_bytes += size + MESSAGE_OVERHEAD_BYTES
 
 
 def _must_stay(message: Message) -> bool:
-    """Whether the memory knows of a message what no copy says."""
+    """Whether only the memory has some facts about a message, so that it cannot be put away."""
     marks = message.marks
     return marks & _STAYS != 0 or marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS
 
 
 def _may_be_away(message: Message) -> bool:
-    """Whether the disk says of a message all that the memory does, or soon will."""
+    """Whether the disk has all facts about a message, or soon will."""
     marks = message.marks
     if not marks & _KEPT or _must_stay(message):
         return False

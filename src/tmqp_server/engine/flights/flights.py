@@ -6,7 +6,7 @@ is settled.  The code that decides any of this calls this module, and only this 
 accounts:
 
 ===========================================  ===================================================
-``Queue.flights``, ``duplicates``, ``held``       what is in flight, and what holds the queue back
+``Queue.flights``, ``duplicates``, ``held``  what is in flight, and what holds the queue back
 ``Queue.count``, ``bytes``                   messages in memory, and their bytes
 ``Core.message_bytes``                       what the messages of all queues are charged
 ``Client.in_flight``, ``full``               how much a consumer has in flight, and whether too much
@@ -55,14 +55,14 @@ from tmqp_server.engine.model.trash import Trash
 __all__ = ["Flights", "enter", "leave"]
 
 _REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
-#: With one of these a message takes the long way out.
+#: A message with one of these cannot take the short way out.
 _NOT_PLAIN: Final = MARK_BACK | MARK_DUPLICATE | MARK_SHARED | MARK_KEYED
 #: With one of these the storage has it, or was asked to keep it.
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
 
 class Flights(DeferralFlights):
-    """The books on messages."""
+    """The accounts of messages."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class Flights(DeferralFlights):
         counters.last_received = now
 
     def admit(self, queue: Queue, message: Message) -> None:
-        """Open the books on a message."""
+        """Begin to count a message as accepted."""
         queue.counters.accepted += 1
         self.bring_back(queue, message.size)
 
@@ -91,11 +91,11 @@ class Flights(DeferralFlights):
         self._core.message_bytes += size + MESSAGE_OVERHEAD_BYTES
 
     def admit_on_disk(self, queue: Queue, count: int) -> None:
-        """Open the books on messages that are on disk only."""
+        """Begin to count messages that are on disk only."""
         queue.counters.accepted += count
 
     def restore(self, queue: Queue, count: int) -> None:
-        """The same for messages that were there before the server was."""
+        """The same for messages from before the server was started."""
         queue.counters.restored += count
         self.admit_on_disk(queue, count)
 
@@ -121,15 +121,16 @@ class Flights(DeferralFlights):
         self.let_go(queue, message)
 
     def dequeue(self, queue: Queue) -> None:
-        """Count a message that leaves the lists for good."""
+        """Count a message that leaves the lists and is not put back."""
         queue.counters.removed += 1
 
     def save(self, queue: Queue, count: int) -> None:
-        """Count messages that the storage has."""
+        """Count messages that the storage has saved."""
         queue.counters.saved += count
 
     def close_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
-        """Forget a tail that has come back; what is missing then cannot be read any more."""
+        """Remove a tail that has been read back completely; messages that are missing then are
+        damaged."""
         if tail.unsynced or (tail.count and tail.after < tail.last):
             return
         lost = tail.count
@@ -143,15 +144,16 @@ class Flights(DeferralFlights):
         queue.counters.cleared += count
 
     def clear_waiting(self, queue: Queue) -> Trash:
-        """Take out what waits, but for deferred messages; otherwise as ``clear``."""
+        """Take out all waiting messages except deferred ones; otherwise as ``clear``."""
         queue.counters.cleared += queue.high_count + queue.regular_count
         return queue.detach_waiting()
 
     def clear(self, queue: Queue, high_priority: bool, regular: bool, in_flight: bool) -> Trash:
-        """Take out what waits of these priorities, deferred ones too, and what is in flight.
+        """Take out the waiting and deferred messages of these priorities, and those in flight if
+        *in_flight*.
 
-        All of it counts as cleared from now on; what is left to do for each message is the
-        trash's (see ``Trash``), so this takes no longer for a million than for one.
+        They count as cleared immediately.  The rest of the work is done for each message in
+        ``Trash``, so the time does not depend on their number.
         """
         before = queue.live()
         deferred = queue.deferred
@@ -174,7 +176,7 @@ class Flights(DeferralFlights):
     # --- Sent ------------------------------------------------------------------------------------
 
     def sent(self, queue: Queue, message: Message, deliveries: int, now: float) -> None:
-        """Count a message that was sent to so many."""
+        """Count a message that was sent in so many deliveries."""
         counters = queue.counters
         if message.attempts:
             counters.redelivered += 1
@@ -185,16 +187,16 @@ class Flights(DeferralFlights):
         counters.last_sent = now
 
     def count_copies(self, queue: Queue, copies: int) -> None:
-        """Count deliveries to feeds of a message that consumers got as well."""
+        """Count the deliveries to feeds of a message that consumers got as well."""
         queue.counters.deliveries += copies
 
     def sent_to_all(
         self, queue: Queue, message: Message, audience: Audience, wants: bool, now: float
     ) -> bool:
-        """``dequeue`` and ``sent``, and, if it *wants* to be answered for, ``give`` and
-        ``take_off``: of a message that went to everybody in an audience.
+        """``dequeue`` and ``sent`` for a message that went to all of an audience; and ``give`` and
+        ``take_off`` if the queue *wants* acknowledgements.
 
-        Returns whether it is in flight.
+        Return whether it is in flight.
         """
         counters = queue.counters
         if message.attempts:
@@ -234,7 +236,7 @@ class Flights(DeferralFlights):
         return True
 
     def skip(self, queue: Queue, count: int) -> None:
-        """Count how often a consumer was skipped that could not take a message."""
+        """Count deliveries that were skipped because the consumer could not take the message."""
         queue.counters.skipped += count
 
     def miss(self, queue: Queue, count: int) -> None:
@@ -243,10 +245,10 @@ class Flights(DeferralFlights):
         queue.counters.skipped += count
 
     def give(self, queue: Queue, message: Message, client: Client) -> None:
-        """Note the one consumer that has the message."""
+        """Record the one consumer that has the message."""
         in_flight = client.in_flight
         if in_flight >= client.most and not self._may_hold(queue, message, client):
-            # Only queues that wait for nobody come here.
+            # This happens only in queues that do not wait for consumers.
             queue.counters.untracked += 1
             return
         message.holder = client
@@ -255,7 +257,7 @@ class Flights(DeferralFlights):
             self._fill(client)
 
     def give_all(self, queue: Queue, message: Message, clients: dict[int, Client]) -> None:
-        """Note several consumers."""
+        """Record several consumers that have the message."""
         self._core.budget -= len(clients)
         window = self._window
         holders = clients.copy()
@@ -274,7 +276,8 @@ class Flights(DeferralFlights):
             self._core.charge(message.held)
 
     def _may_hold(self, queue: Queue, message: Message, client: Client) -> bool:
-        """Whether a consumer may be noted as having a message, and its terms with it."""
+        """Whether a delivery to this consumer may be recorded; if it has terms, they record it,
+        too."""
         if client.in_flight >= self._window:
             return False
         if not client.termed:
@@ -286,7 +289,7 @@ class Flights(DeferralFlights):
         return True
 
     def take_off(self, queue: Queue, message: Message, now: float) -> None:
-        """Note that a message is in flight, and have its timeout watched."""
+        """Record that a message is in flight, and have its timeout watched."""
         enter(queue, message)
         due = now + queue.ack_timeout_s
         if message.marks & MARK_TIMED:
@@ -301,8 +304,8 @@ class Flights(DeferralFlights):
     def answer(
         self, queue: Queue, session: Session, message_id: str, positive: bool
     ) -> Message | None:
-        """Take a message from the consumer that answers for it (F95); None if it has none of that
-        id."""
+        """Take a message from the consumer that answers for it (F95); return None if it has no
+        message of that id."""
         _count_answer(queue, session, positive)
         message = queue.flight(message_id)
         if session.node and positive and message is not None and message.holder is not session:
@@ -316,18 +319,19 @@ class Flights(DeferralFlights):
         return message
 
     def release(self, queue: Queue, message: Message, client: Client) -> None:
-        """Take a message from a consumer that gives it back, or has left."""
+        """Take a message from a consumer that releases it or has left."""
         queue.counters.released += 1
         self._take_from(queue, message, client)
 
     def answer_for(self, queue: Queue, message: Message, session: Session, positive: bool) -> None:
-        """Take this message from the consumer whose batch answers for it."""
+        """Take a message from the consumer whose batch answers for it."""
         _count_answer(queue, session, positive)
         self._take_from(queue, message, session)
         message.marks |= MARK_ANSWERED if positive else _REFUSED
 
     def held_by(self, queue: Queue, session: Session, message_id: str) -> Message | None:
-        """The message in flight of that id that a consumer has; counts when it has none."""
+        """The message of that id in flight to this session; if there is none, this is counted and
+        None returned."""
         message = queue.flight(message_id)
         if message is None or not message.is_held_by(session):
             message = queue.duplicate_held_by(message_id, session)
@@ -344,11 +348,11 @@ class Flights(DeferralFlights):
         positive: bool,
         erased: list[int] | None,
     ) -> bool:
-        """``answer``, ``leave`` and ``finish`` in one, of a message that only this consumer has and
-        no other code needs to know of.  False, with nothing done, when it is not such a message.
+        """``answer``, ``leave`` and ``finish`` in one, for a message that only this consumer has
+        and that no other code needs to handle.  For any other, return False and do nothing.
 
-        *erased* takes the sequence of one that the storage may forget; the caller tells the
-        storage.  Without it such a message is not taken.
+        The sequence of a message that the storage may erase is added to *erased*; the caller tells
+        the storage.  If it is None, such a message is not handled here.
         """
         message = queue.flights.get(message_id)
         if message is None or message.holder is not session:
@@ -387,8 +391,8 @@ class Flights(DeferralFlights):
         return True
 
     def withhold(self, queue: Queue, count: int) -> None:
-        """So many messages more are seen by nobody until what they are part of is safe; fewer, if
-        *count* is negative."""
+        """Count so many more messages as withheld, that is, invisible until their batch or commit
+        is saved; fewer, if *count* is negative."""
         queue.withheld += count
 
     def time_out(self, queue: Queue, message: Message, client: Client) -> None:
@@ -401,9 +405,9 @@ class Flights(DeferralFlights):
         self._take_away(queue, message, client, LAPSE_TIMED_OUT)
 
     def take_from_all(self, queue: Queue, message: Message, reason: str) -> None:
-        """Take a message from all who have it.
+        """Take a message from all consumers that have it.
 
-        :param reason: the word for it, see ``Lapsed``.
+        :param reason: that of ``Lapsed``.
         """
         if message.holder is not None:
             self._take_away(queue, message, message.holder, reason)
@@ -415,7 +419,7 @@ class Flights(DeferralFlights):
                 self._take_away(queue, message, client, reason)
 
     def _take_away(self, queue: Queue, message: Message, client: Client, reason: str) -> None:
-        """Take a message from a consumer that has not answered, and tell it if it wants that."""
+        """Take a message from a consumer that has not answered; notify it if it wants that."""
         self._take_from(queue, message, client)
         if client.hears_lapses and client.alive:
             self._core.out.append(
@@ -430,7 +434,7 @@ class Flights(DeferralFlights):
             )
 
     def _take_from(self, queue: Queue, message: Message, client: Client) -> None:
-        """Note that *client*, which has the message, has it no longer."""
+        """Record that *client* no longer has the message."""
         if message.holder is client:
             message.holder = None
         else:
@@ -446,13 +450,13 @@ class Flights(DeferralFlights):
             self._lighten(queue, message, client)
 
     def _release(self, message: Message) -> None:
-        """Nobody has a message in flight any more that several had."""
+        """Remove the table of a message's consumers: the last of them no longer has it."""
         self._core.refund(message.held)
         message.held = 0
         message.holders = None
 
     def land(self, queue: Queue, message: Message) -> None:
-        """Nobody has the message in flight any more."""
+        """Record that the message is no longer in flight."""
         leave(queue, message)
         if message.marks & MARK_KEYED:
             let_go(self._core, queue, message, False)
@@ -460,38 +464,37 @@ class Flights(DeferralFlights):
             queue.held = None
 
     def release_queue(self, queue: Queue) -> None:
-        """Let a queue send that waits for the answer to its last message (F96)."""
+        """Let a queue that waits for the answer to its last message send again (F96)."""
         queue.held = None
 
     def shrink(self, queue: Queue) -> None:
-        """Give memory back: a table that was full once keeps its size, though it is empty."""
+        """Free memory: an empty table keeps the size that it once had."""
         if not queue.flights:
             queue.flights = {}
 
     # --- Times -----------------------------------------------------------------------------------
 
     def retime(self, queue: Queue, message: Message) -> None:
-        """Note that somebody who has a message in flight has another time to answer."""
+        """Record that the deadline of a consumer that has the message has changed."""
         key = _key_of(message)
         queue.flights.pop(key, None)
         _enter_timed(queue, key, message)
         self._core.arm(queue)
 
     def retime_run(self, queue: Queue, messages: list[Message]) -> None:
-        """The same for messages that went out just now, none of them a duplicate."""
+        """The same for messages that were sent just now, none of which is a duplicate."""
         for message in messages:
             del queue.flights[message.message_id]
             _enter_timed(queue, message.message_id, message)
         self._core.arm(queue)
 
-    # --- Consumers that have too much in flight
-    # ----------------------------------------------------
+    # --- Consumers that have too much in flight --------------------------------------------------
 
     def _lighten(self, queue: Queue, message: Message, client: Client) -> None:
-        """Note that a client, at whom one looks closely, has a message no longer.
+        """Record that a client that must be examined closely no longer has a message.
 
-        Queues send again to one that was full only if a quarter of its window is free: otherwise a
-        busy session would be counted to and fro at every message.
+        A client that was full gets messages again only when a quarter of its window is free:
+        otherwise a busy session would be counted again for every message.
         """
         if client.termed:
             audience = queue.audience
@@ -516,9 +519,9 @@ def _count_answer(queue: Queue, session: Session, positive: bool) -> None:
 
 
 def enter(queue: Queue, message: Message) -> None:
-    """Note that *message* has just been sent and is awaited."""
+    """Record that *message* has just been sent and must be acknowledged."""
     key = message.message_id
-    # Where a duplicate has outlived the first, this one must not pass for the oldest.
+    # If a duplicate has outlived the first message, this one must not count as the oldest.
     if queue.flight(key) is not None or key in queue.duplicates:
         message.marks |= MARK_DUPLICATE
         key = f"{key}\x00{message.sequence}"
@@ -538,7 +541,7 @@ def _enter_timed(queue: Queue, key: str, message: Message) -> None:
 
 
 def leave(queue: Queue, message: Message) -> None:
-    """Note that *message* is no longer awaited; it must have been in flight."""
+    """Record that *message* is no longer in flight; it must have been."""
     if message.marks & MARK_TIMED:
         message.marks &= ~(MARK_TIMED | MARK_SILENT)
         message.rarely().timing = None

@@ -18,7 +18,7 @@ __all__ = ["assign", "follow", "hand_out", "leave_place", "let_go", "lock", "tab
 
 
 def table_of(books: Books, queue: Queue) -> KeyTable:
-    """The table of a queue, made now if there is none or it is for the other way."""
+    """The table of a queue, created if it is missing or was made for the other kind of keys."""
     strict = queue.options.group_keys == STRICT
     table = queue.keys
     if table is None or table.strict != strict:
@@ -36,7 +36,7 @@ def _charge(books: Books, queue: Queue, table: KeyTable, size: int) -> None:
 
 
 def follow(books: Books, queue: Queue, table: KeyTable) -> None:
-    """Take note of who has joined and who has left since."""
+    """Update the table with the consumers that have joined or left since the last call."""
     audience = queue.audience
     ring = audience.ring
     if table.ring is ring:
@@ -78,7 +78,7 @@ def _disown(queue: Queue, owner: Owner) -> None:
 
 
 def assign(books: Books, queue: Queue, table: KeyTable, number: int, owner: Owner) -> Bucket:
-    """Let a bucket be somebody's."""
+    """Give a bucket to an owner."""
     _charge(books, queue, table, BUCKET_BYTES)
     return table.assign(number, owner)
 
@@ -86,7 +86,7 @@ def assign(books: Books, queue: Queue, table: KeyTable, number: int, owner: Owne
 def lock(
     books: Books, queue: Queue, table: KeyTable, message: Message, key: str, stamp: int
 ) -> None:
-    """Let others of its key wait for a message until it is settled."""
+    """Lock a message's key until it is settled: other messages of the key wait for that."""
     grip = table.grips.get(message)
     if grip is not None:
         grip.stamp = stamp
@@ -100,7 +100,7 @@ def lock(
 def hand_out(
     books: Books, queue: Queue, table: KeyTable, message: Message, bucket: Bucket, stamp: int
 ) -> None:
-    """A message of a bucket is in flight."""
+    """Record that a message of a bucket is in flight."""
     bucket.in_hand += 1
     grip = table.grips.get(message)
     if grip is None:
@@ -113,7 +113,7 @@ def hand_out(
 
 
 def leave_place(books: Books, queue: Queue, message: Message) -> bool:
-    """A message that has come back is not to stand where it stood; False when it must, for it has
+    """Give up the position of a returned message; return False if it must keep it, because it has
     locked its key."""
     table = queue.keys
     grip = None if table is None else table.grips.get(message)
@@ -134,14 +134,14 @@ def _forget(books: Books, queue: Queue, table: KeyTable, message: Message, size:
 
 
 def let_go(books: Books, queue: Queue, message: Message, settled: bool) -> bool:
-    """Nobody has a message in flight any more, or it is settled: others need not wait for it.
+    """Record that a message is no longer in flight, or is settled: others need not wait for it.
 
-    Returns whether some waited that may go now.
+    Return whether messages waited that may be sent now.
     """
     table = queue.keys
     grip = None if table is None else table.grips.get(message)
     if table is None or grip is None:
-        return False  # it was another table's
+        return False  # it belonged to another table
     freed = False
     bucket = grip.bucket
     if bucket is not None:

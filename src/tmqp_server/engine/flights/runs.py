@@ -16,7 +16,7 @@ __all__ = ["RunFlights", "WaitingRun", "waits_plainly"]
 
 
 class WaitingRun(WaitingPart):
-    """The messages of a run that nobody has been sent yet."""
+    """The messages of a run, none of which has been sent yet."""
 
     __slots__ = ("_channel", "_marks", "_origin", "_queue_id", "_sequence", "_since", "_wire")
 
@@ -29,7 +29,7 @@ class WaitingRun(WaitingPart):
         self._queue_id = run.queue_id
         self._origin = origin
         self._marks = marks
-        #: The sequence of the message before the first one.
+        #: The sequence before that of the first message.
         self._sequence = sequence
         self._since = since
 
@@ -59,8 +59,8 @@ def _waiting_of(
     sequence: int,
     since: float,
 ) -> list[Message]:
-    """The messages of a run from a place on, which wait since a time; *sequence* is that before the
-    run."""
+    """The messages of a run from the index *first* on, waiting since *since*; *sequence* is the one
+    before the run."""
     ids, sizes, wires = contents
     messages: list[Message] = []
     for place in range(first, len(ids)):
@@ -82,7 +82,7 @@ def _waiting_of(
 def _by_queue(
     run: PushRun, contents: tuple[list[str], list[int], list[object]]
 ) -> dict[int, tuple[list[str], list[int], list[object]]]:
-    """The contents of a mixed run, those of each queue by its number."""
+    """The contents of a mixed run by queue id."""
     if not run.queues:
         return {run.queue_id: contents}
     ids, sizes, wires = contents
@@ -98,7 +98,7 @@ def _by_queue(
 
 
 def _has_duplicate(queue: Queue, ids: list[str]) -> bool:
-    """Whether one of these ids is in flight, or occurs twice among them."""
+    """Whether one of these ids is in flight or occurs twice in the list."""
     if queue.duplicates or len(set(ids)) < len(ids):
         return True
     for message_id in ids:  # noqa: SIM110 - any() would make a generator
@@ -108,8 +108,8 @@ def _has_duplicate(queue: Queue, ids: list[str]) -> bool:
 
 
 def waits_plainly(queue: Queue) -> bool:
-    """Whether what waits does so in memory, in the order it came, and nothing is asked of any
-    message until it is its turn."""
+    """Whether messages wait in memory in order of arrival, and none needs to be examined before its
+    turn."""
     discipline = queue.discipline
     return (
         discipline.stores
@@ -123,7 +123,7 @@ def waits_plainly(queue: Queue) -> bool:
 
 
 class RunFlights:
-    """What of ``Flights`` is about runs."""
+    """The part of ``Flights`` for runs."""
 
     __slots__ = ("_core", "_window")
 
@@ -142,11 +142,11 @@ class RunFlights:
         now: float,
     ) -> list[Message] | None:
         """``admit``, ``give`` and ``take_off`` for messages of a run: the first is for the first of
-        *holders*, and so on; *contents* are those of its wire form.
+        *holders*, and so on; *contents* are those of the run's wire form.
 
-        The caller counts, by ``hold_run``, what the holders have in flight.  Returns the messages
-        that are to be saved, if *marks* say so.  None, with nothing done, when one of them would be
-        a duplicate.
+        The caller counts what the holders have in flight, with ``hold_run``.  Return the messages
+        that must be saved, if *marks* say so.  If one of them would be a duplicate, return None and
+        do nothing.
         """
         if queue.duplicates:
             return None
@@ -189,13 +189,13 @@ class RunFlights:
         marks: int,
         now: float,
     ) -> bool:
-        """The same for a mixed run that is not to be saved, all of it for one client; *queues* are
-        those of the run by their numbers.
+        """The same for a mixed run that is not saved and goes to one client; *queues* are those of
+        the run by their ids.
 
-        False, with nothing done, when one of its messages would be a duplicate.
+        If one of its messages would be a duplicate, return False and do nothing.
         """
         parts = _by_queue(run, contents)
-        if len(parts) > 1:  # the only one looks for itself
+        if len(parts) > 1:  # a single queue is checked by take_off_run
             for queue_id, part in parts.items():
                 if _has_duplicate(queues[queue_id], part[0]):
                     return False
@@ -212,11 +212,11 @@ class RunFlights:
         return True
 
     def room(self, client: Client) -> int:
-        """How many messages a consumer may still be given."""
+        """How many more messages a consumer may have in flight."""
         return self._window - client.in_flight
 
     def hold_run(self, client: Client, count: int) -> None:
-        """Count so many messages of a run that a consumer has in flight."""
+        """Count so many messages of a run as in flight to a consumer."""
         client.in_flight += count
         if client.in_flight >= self._window and not client.full:
             self._fill(client)
@@ -230,9 +230,9 @@ class RunFlights:
         origin: Origin,
         marks: int,
     ) -> list[Message]:
-        """``admit`` each message of a run from a place on, and let it wait behind the others.
+        """``admit`` each message of a run from the index *first* on, and append it to its queue.
 
-        Returns the messages that are to be saved, if *marks* say so.
+        Return the messages that must be saved, if *marks* say so.
         """
         now = self._core.now
         messages = _waiting_of(
@@ -247,14 +247,15 @@ class RunFlights:
         return messages if marks & MARK_SAVING else []
 
     def line_up_whole(self, queue: Queue, run: PushRun, origin: Origin, marks: int) -> None:
-        """The same for all of a run, which waits in one piece."""
+        """The same for all messages of a run, which wait as one part."""
         part = WaitingRun(run, origin, marks, queue.sequence, self._core.now)
         queue.put_part(part, run.count, run.high_priority)
         self._admit(queue, run.count, run.size)
 
     def line_up_packed(self, queue: Queue, message: Message) -> bool:
-        """Let a message that nobody else knows of wait as its bytes behind many others; False, with
-        nothing done, when these are few, or there is more to it than its bytes say."""
+        """Let a message that nothing else refers to wait as bytes, behind many others.  If there
+        are few others, or if the bytes do not say everything about it, return False and do nothing.
+        """
         core = self._core
         if queue.regular_count + queue.high_count < core.packs_behind or not waits_plainly(queue):
             return False
@@ -274,33 +275,34 @@ class RunFlights:
     # --- On disk ---------------------------------------------------------------------------------
 
     def store(self, queue: Queue, size: int) -> None:
-        """Count bytes of messages that the storage is asked to keep and was not before."""
+        """Add the bytes of messages that the storage is asked to save and did not have before."""
         queue.disk_bytes += size
 
     def unstore(self, queue: Queue, size: int) -> None:
-        """Count bytes of messages that the storage may forget, or could not keep."""
+        """Subtract the bytes of messages that the storage may erase, or could not save."""
         queue.disk_bytes -= size
 
     def put_on_disk(self, queue: Queue, tail: Tail, count: int, size: int) -> None:
-        """Messages, whose bytes are counted already, are on disk only from now on."""
+        """Count messages, whose bytes are counted already, as on disk only."""
         tail.count += count
         tail.bytes += size
         queue.spilled += count
 
     def take_from_disk(self, queue: Queue, tail: Tail, count: int, size: int) -> None:
-        """Messages of so many bytes in all are no longer on disk only."""
+        """Count messages of so many bytes in total as no longer on disk only."""
         tail.count -= count
         tail.bytes -= size
         queue.spilled -= count
 
     def forget_tail(self, queue: Queue, tail: Tail) -> None:
-        """Whatever is still counted of a tail is there no more: cleared, or it cannot be read."""
+        """Stop counting the rest of a tail: it was cleared, or cannot be read."""
         queue.disk_bytes -= tail.bytes
         queue.spilled -= tail.count
         tail.count = tail.bytes = 0
 
     def _fill(self, client: Client) -> None:
-        """Let no queue that keeps its messages send to *client* before it has answered some."""
+        """Let no queue that waits for consumers send to *client* before it has answered some
+        messages."""
         client.full = True
         client.closely = True
         session = self._core.sessions.get(client.number)

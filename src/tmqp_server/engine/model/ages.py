@@ -8,8 +8,8 @@ __all__ = ["oldest_since"]
 
 
 def oldest_since(queue: Queue) -> float | None:
-    """When the older one of the first messages of both priorities came; None if none waits in
-    memory, or nobody knows."""
+    """When the older of the first messages of both priorities arrived; None if none waits in
+    memory, or if the time is unknown."""
     since: float | None = None
     if queue.high_count:
         high = queue.high.look(False)

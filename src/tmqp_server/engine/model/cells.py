@@ -48,11 +48,11 @@ __all__ = [
     "Space",
 ]
 
-#: What a cell is.
+#: The kinds of cells.
 COUNTER: Final = 0
 VALUE: Final = 1
 
-#: In which unit somebody speaks of a cell's time to live; ``UNIT_NS`` has their nanoseconds.
+#: The units of a time to live; ``UNIT_NS`` has their nanoseconds.
 NANOSECONDS: Final = 1
 MICROSECONDS: Final = 2
 MILLISECONDS: Final = 3
@@ -83,26 +83,26 @@ SECOND_NS: Final = 1_000_000_000
 _TICK_NS: Final = 125_000_000
 _COARSER: Final = 8
 _TICKS: Final = 512
-#: Places in the order of ticks that may be stale.
+#: Entries of the order of ticks that may be stale.
 _SPARE_TICKS: Final = 64
 
-#: Tables of a space, by key: a single large one would grow in a step that takes too long.
+#: Tables of a space, by key: one large table would take too long to grow in a step.
 _TABLES: Final = 64
-#: Numbers of a block: so many bits.
+#: A block has this number of bits of a cell's number.
 _BLOCK_BITS: Final = 9
-#: Cells of a part of a tick.
+#: Cells in a part of a tick.
 _PART_CELLS: Final = 512
-#: When so few are left in a block or a part, it is made again: a table that shrinks keeps its size.
+#: When so few are left in a block or a part, it is rebuilt: a table keeps its size when it shrinks.
 _SHRINK_AT: Final = (128, 32, 8, 0)
 
 
 class Cell:
     """A counter or a value.
 
-    Attributes: ``number``, its place in the order of its space; ``amount`` of a counter, ``value``
-    of a value; ``due_ns``, its deadline in nanoseconds of the engine's clock; ``unit``, in which it
-    was spoken of when it was made; ``tick`` and ``part``, its place in the wheel; ``memory``, what
-    it is charged in the books.
+    Attributes: ``number``, its position in its space; ``amount`` of a counter, ``value`` of a
+    value; ``due_ns``, its deadline in nanoseconds of the engine's clock; ``unit``, that of the time
+    to live when it was made; ``tick`` and ``part``, its place in the wheel; ``memory``, its charge
+    in the books.
     """
 
     __slots__ = (
@@ -143,29 +143,29 @@ class Cell:
         self._slot = 0
 
     def note_read(self, now_ns: int) -> None:
-        """Count that somebody was told what it holds."""
+        """Count a read of the cell."""
         self._turn(now_ns)
         self.reads += 1
         self._recent_reads += 1
 
     def note_write(self, now_ns: int) -> None:
-        """Count that it was made or changed."""
+        """Count a write of the cell."""
         self._turn(now_ns)
         self.writes += 1
         self._recent_writes += 1
 
     def reads_per_minute(self, now_ns: int) -> int:
-        """Reads of the last minute."""
+        """The number of reads in the last minute."""
         self._turn(now_ns)
         return sum_of(self._recent_reads)
 
     def writes_per_minute(self, now_ns: int) -> int:
-        """Writes of the last minute."""
+        """The number of writes in the last minute."""
         self._turn(now_ns)
         return sum_of(self._recent_writes)
 
     def _turn(self, now_ns: int) -> None:
-        """Let the running slot be the lowest."""
+        """Make the current slot the lowest one."""
         slot = slot_at(now_ns)
         steps = slot - self._slot
         if steps:
@@ -176,7 +176,7 @@ class Cell:
 
 class Space:
     """The cells under one name: ``count`` of them, of which ``counters`` are counters;
-    ``value_bytes`` is what all values hold."""
+    ``value_bytes`` is the size of all values."""
 
     __slots__ = (
         "name",
@@ -200,11 +200,11 @@ class Space:
         self._next = 1
 
     def find(self, key: bytes) -> Cell | None:
-        """The cell of a key."""
+        """The cell of a key, or None."""
         return self._tables[crc32(key) % _TABLES].get(key)
 
     def add(self, cell: Cell) -> None:
-        """Enter a new cell, behind all others; its key must be free."""
+        """Add a new cell after all others; its key must be free."""
         number = self._next
         self._next = number + 1
         cell.number = number
@@ -220,7 +220,7 @@ class Space:
         block[number] = cell
 
     def remove(self, cell: Cell) -> None:
-        """Take a cell out."""
+        """Remove a cell."""
         del self._tables[crc32(cell.key) % _TABLES][cell.key]
         self.count -= 1
         if cell.kind == COUNTER:
@@ -237,12 +237,12 @@ class Space:
             self._blocks[place] = dict(block.items())
 
     def put(self, cell: Cell, value: bytes) -> None:
-        """Let a value hold something else."""
+        """Replace the contents of a value."""
         self.value_bytes += len(value) - len(cell.value)
         cell.value = value
 
     def listed(self, first: int, limit: int) -> list[Cell]:
-        """Up to *limit* cells from the number *first* on, in the order in which they were made."""
+        """Up to *limit* cells from the number *first* on, in the order of creation."""
         found: list[Cell] = []
         places = list(self._blocks)
         at = bisect_left(places, first >> _BLOCK_BITS)
@@ -257,14 +257,14 @@ class Space:
 
 
 class CellTimer(Sleeper):
-    """Wakes whoever frees cells that have ended."""
+    """Wakes ``Cells`` to free cells that have ended."""
 
     __slots__ = ()
 
 
 class _Tick:
-    """The cells of one tick, ``count`` of them, in parts: a large table would grow in a step that
-    takes too long."""
+    """The cells of one tick, ``count`` of them, in parts: one large table would take too long to
+    grow in a step."""
 
     __slots__ = ("count", "_parts")
 
@@ -273,7 +273,7 @@ class _Tick:
         self._parts: list[dict[Cell, None]] = [{}]
 
     def add(self, cell: Cell) -> None:
-        """Enter a cell."""
+        """Add a cell."""
         part = self._parts[-1]
         if len(part) >= _PART_CELLS:
             part = {}
@@ -283,7 +283,7 @@ class _Tick:
         self.count += 1
 
     def remove(self, cell: Cell) -> None:
-        """Take a cell out."""
+        """Remove a cell."""
         part = self._parts[cell.part]
         del part[cell]
         self.count -= 1
@@ -291,7 +291,7 @@ class _Tick:
             self._parts[cell.part] = dict(part.items())
 
     def pop(self) -> Cell:
-        """Take any cell out; there must be one."""
+        """Remove and return any cell; there must be one."""
         while not self._parts[-1]:
             self._parts.pop()
         self.count -= 1
@@ -299,7 +299,7 @@ class _Tick:
 
 
 class CellWheel:
-    """Cells by the tick in which they are to be examined."""
+    """Cells by the tick in which they must be examined."""
 
     __slots__ = ("_order", "_ticks")
 
@@ -309,7 +309,7 @@ class CellWheel:
         self._order: list[int] = []
 
     def add(self, cell: Cell, now_ns: int) -> None:
-        """Let a cell be examined: when its tick is over, or, long before, to be filed again."""
+        """Have a cell examined: when its tick is over, or, long before, to be filed again."""
         due_ns = cell.due_ns
         left = due_ns - now_ns
         size = _TICK_NS
@@ -329,14 +329,14 @@ class CellWheel:
         there.add(cell)
 
     def remove(self, cell: Cell) -> None:
-        """Take a cell out; it must be in."""
+        """Remove a cell; it must be in the wheel."""
         tick = self._ticks[cell.tick]
         tick.remove(cell)
         if not tick.count:
             del self._ticks[cell.tick]
 
     def next_due_ns(self) -> int:
-        """When the next cell is to be examined; -1 for never."""
+        """When the next cell must be examined; -1 for never."""
         order = self._order
         while order:
             tick = order[0]
@@ -352,7 +352,7 @@ class CellWheel:
         return NEVER if due_ns < 0 else (due_ns + 1_000) / SECOND_NS
 
     def take(self, now_ns: int, limit: int) -> list[Cell]:
-        """Take out up to *limit* cells that are to be examined now."""
+        """Remove and return up to *limit* cells that must be examined now."""
         found: list[Cell] = []
         while len(found) < limit:
             due_ns = self.next_due_ns()

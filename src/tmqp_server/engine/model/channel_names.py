@@ -1,4 +1,4 @@
-"""Names of channels: which are possible, how they are escaped, and which a filter lets pass."""
+"""Names of channels: which are valid, how they are escaped, and which pass a filter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tmqp.names import fault_of_name
 
 __all__ = ["escaped_name", "is_channel_name", "matches"]
 
-#: Stars of a filter with one inside; a filter with more fits nothing, for each costs time.
+#: The most stars of a filter with one inside; a filter with more matches nothing, because each
+#: costs time.
 _MOST_STARS: Final = 8
 
 
@@ -28,7 +29,7 @@ def is_channel_name(name: str, max_bytes: int) -> bool:
 
 
 def escaped_name(name: str) -> str:
-    """A name with its capitals percent-encoded; without any, its first character."""
+    """A name with its capitals percent-encoded; if it has none, its first character is encoded."""
     parts = [each if each == each.lower() else _percent(each) for each in name]
     found = "".join(parts)
     return _percent(name[:1]) + name[1:] if found == name else found
@@ -41,8 +42,9 @@ def _percent(text: str) -> str:
 def matches(text: str, pattern: str) -> bool:
     """Whether *text* passes the filter *pattern* (F53); an empty filter lets everything pass.
 
-    ``*x*`` contains, ignoring case; ``*x`` ends and ``x*`` starts with x, in this case; ``a*b``
-    does both, and any text may be between.  Anything else is equal, ignoring case.
+    ``*x*`` matches text that contains x, ignoring case; ``*x`` text that ends with x, and ``x*``
+    text that starts with x, case-sensitively; ``a*b`` requires both, with any text between.  Any
+    other pattern must be equal, ignoring case.
     """
     if not pattern:
         return True
@@ -58,7 +60,7 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def _has_pieces(text: str, pattern: str) -> bool:
-    """Whether *text* has what is between the stars of a pattern, in this order."""
+    """Whether *text* contains the pieces between the stars of a pattern, in this order."""
     if pattern.count("*") > _MOST_STARS:
         return False
     if pattern.startswith("*") and pattern.endswith("*"):

@@ -40,9 +40,9 @@ from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptio
 
 __all__ = ["Channel", "ChannelTable", "IdleTimer", "is_disposable"]
 
-#: Queues in the remembered answers to questions for tags.
+#: Queues in the remembered results of tag filters.
 _TAGGED: Final = 65_536
-#: Walks over all queues that are notified of queues that go.
+#: Walks over all queues that are notified of removed queues.
 _MOST_SURVEYS: Final = 16
 
 
@@ -55,7 +55,7 @@ def is_disposable(queue: Queue) -> bool:
 
 
 class IdleTimer(Sleeper):
-    """Wakes one channel that is removed when nobody uses it."""
+    """Wakes the removal of a channel that is not used."""
 
     __slots__ = ("channel", "pushed")
 
@@ -63,7 +63,7 @@ class IdleTimer(Sleeper):
         super().__init__()
         #: None when the channel was removed.
         self.channel: Channel | None = channel
-        #: What ``Channel.pushed`` was when it was last looked at.
+        #: What ``Channel.pushed`` returned at the last check.
         self.pushed = 0
 
 
@@ -86,32 +86,32 @@ class Channel:
     )
 
     def __init__(self, name: str, key: str, options: ChannelOptions, exact: str = "") -> None:
-        #: The one exact name by which it is found, without the mark; empty for every one.
+        #: The only exact name that finds it, without the mark; empty if every spelling does.
         self.exact = exact
-        #: As spelt by whoever created it.
+        #: As its creator spelt it.
         self.name = name
-        #: As the table has it.
+        #: Its key in the table.
         self.key = key
         self.options = options
-        #: Whose connection it ends with.
+        #: The session with whose connection it ends.
         self.owner: Session | None = None
-        #: There while it has an idle timeout.
+        #: Only if it has an idle timeout.
         self.idle: IdleTimer | None = None
         self.audience = Audience()
         self.audience.let_one_take(options.single_consumer)
         self.queues: dict[int, Queue] = {}
         #: Remembered spellings.
         self.spellings: list[str] = []
-        #: What it is charged in the broker's books, for its spellings too.
+        #: Its charge in the broker's books, with its spellings.
         self.memory = channel_bytes(name, options)
-        #: A queue that could not be destroyed when it was last looked at; looked at first.
+        #: A queue that could not be destroyed at the last check; it is checked first.
         self._busy: Queue | None = None
         #: The queues that its removal, or all of its removals, will close, the next one last.
         self.leaving: list[Queue] = []
 
     @property
     def stored_name(self) -> str:
-        """What the storage knows it by: the real name, and the exact one if it is another."""
+        """The name in the storage: the real name, and the exact one if it differs."""
         if not self.exact:
             return self.name
         if self.exact == self.name:
@@ -120,12 +120,13 @@ class Channel:
 
     @property
     def shared_name(self) -> str:
-        """What another server knows it by: the exact name, marked, if it has one.  The real name
-        of an exact one depends on which of its spellings a server has seen first."""
+        """The name for other servers: the exact name with its mark, if it has one; otherwise the
+        real name.  The real name of an exact channel depends on which of its spellings a server has
+        seen first."""
         return EXACT_MARK + self.exact if self.exact else self.name
 
     def may_consume(self, session: Session) -> bool:
-        """Whether a session may take or read messages, as far as the owner decides that."""
+        """Whether a session may take or read messages, as far as this depends on the owner."""
         client = session if session.parent is None else session.parent
         return not self.options.owner_only or self.owner is client
 
@@ -137,21 +138,21 @@ class Channel:
         return total
 
     def is_used(self) -> bool:
-        """Whether it has a consumer, or a queue of it has a feed."""
+        """Whether it has a consumer, or one of its queues has a feed."""
         if self.audience.subscriptions:
             return True
         return any([queue.feeds is not None for queue in self.queues.values()])
 
     def is_idle(self, before: int) -> bool:
-        """Whether nobody has used the channel since ``pushed`` was *before* and ``Audience.used``
-        was cleared."""
+        """Whether nobody has used the channel since ``pushed`` returned *before* and
+        ``Audience.used`` was cleared."""
         audience = self.audience
         if audience.used or audience.subscriptions or self.pushed() != before:
             return False
         return not any([queue.claims for queue in self.queues.values()])
 
     def is_disposable(self) -> bool:
-        """Whether nobody has joined and every queue can be destroyed (F101)."""
+        """Whether no client has joined and every queue can be destroyed (F101)."""
         if self.audience.subscriptions:
             return False
         busy = self._busy
@@ -192,33 +193,33 @@ class ChannelTable:
     ) -> None:
         #: In the order of creation.
         self.by_key: dict[str, Channel] = {}
-        #: Some of the spellings by which channels were asked for; a shortcut, not the truth.
+        #: Some of the spellings that have been looked up; only a shortcut.
         self.by_spelling: dict[str, Channel] = {}
-        #: Rises whenever a queue comes, goes or changes its options.
+        #: Increases when a queue is created, removed or reconfigured.
         self.generation = 0
-        #: Rises whenever another authenticator is to be asked about some name than before.
+        #: Increases when a different authenticator decides about some name.
         self.authenticator_changes = 0
-        #: The key of the queue created last; none is given twice.
+        #: The key of the queue created last; keys are never reused.
         self.last_key = 0
         self._books = books
         self._limits = limits
         self._handlers = handlers
         self._options = options
-        #: The queues that were found by a filter of tags, and how many these are in all.
+        #: The queues found by each tag filter, and the total number of entries.
         self._tagged: dict[str, list[Queue]] = {}
         self._tagged_queues = 0
-        #: All queues with a tag; None if that is not known any more.
+        #: All queues with a tag; None if the list must be rebuilt.
         self._bearers: list[Queue] | None = None
         #: Tags that were compared with filters so far.
         self.compared = 0
-        #: What the queues have counted that are not there any more, so that sums never fall.
+        #: The counters of removed queues, so that sums never decrease.
         self.gone = QueueCounters()
         self._surveys: list[SurveyInProgress] = []
-        #: Who tells the priorities of messages.
+        #: Tells the priorities of messages.
         self.gauge = LevelGauge()
 
     def limit_to(self, limits: EngineLimits) -> None:
-        """Be limited by these from now on, with all queues."""
+        """Apply new limits, also to all queues."""
         self._limits = limits
         for channel in self.by_key.values():
             for queue in channel.queues.values():
@@ -242,7 +243,8 @@ class ChannelTable:
         self.by_spelling[name] = channel
 
     def _find_exact(self, name: str) -> Channel | None:
-        # First the one that was created for this spelling, whoever has taken the plain name since.
+        # First the channel that was created for this spelling, even if another has the plain name
+        # now.
         channel = self.by_key.get(escaped_name(name).lower())
         if channel is not None and channel.exact == name:
             return channel
@@ -252,7 +254,7 @@ class ChannelTable:
         return None
 
     def real_name(self, name: str) -> str:
-        """The name that a channel gets that is created under this one, marked or not."""
+        """The real name of a channel that is created under this name, marked or not."""
         if not name.startswith(EXACT_MARK):
             return name
         real, mark, _ = name[1:].partition(EXACT_MARK)
@@ -261,13 +263,13 @@ class ChannelTable:
         return escaped_name(real) if real.lower() in self.by_key else real
 
     def shared_name(self, real: str) -> str:
-        """What another server knows the channel by that has this real name here."""
+        """The name for other servers of the channel that has this real name here."""
         channel = self.by_key.get(real.lower())
         return real if channel is None else channel.shared_name
 
     def tagged(self, filter: str) -> list[Queue]:
         """The queues whose tag passes a filter (F53), in the order of creation, up to one more than
-        ``max_queues_per_publish``; one without a tag passes none.  Not to be changed."""
+        ``max_queues_per_publish``; a queue without a tag never passes.  Do not change the list."""
         found = self._tagged.get(filter)
         if found is not None:
             return found
@@ -306,7 +308,7 @@ class ChannelTable:
         return self._bearers
 
     def renew(self) -> None:
-        """A queue has come or gone, or has other options."""
+        """Note that a queue was created, removed or reconfigured."""
         self.generation += 1
         self._bearers = None
         if self._tagged_queues:
@@ -314,7 +316,7 @@ class ChannelTable:
             self._tagged_queues = 0
 
     def problem_of_new(self, name: str, options: ChannelOptions) -> int:
-        """0 when such a channel can be created, else the result code to answer."""
+        """0 if such a channel can be created, otherwise the result code to answer."""
         if name.startswith(EXACT_MARK):
             if self.find(name) is not None:
                 return RESULT_DUPLICATE
@@ -335,9 +337,9 @@ class ChannelTable:
         return RESULT_OK
 
     def problem_of_change(self, channel: Channel, options: ChannelOptions) -> int:
-        """0 when a channel's options can become these, else the result code to answer.
+        """0 if a channel's options can be changed to these, otherwise the result code to answer.
 
-        What a channel ends with and who may consume is fixed when it is created.
+        ``lifetime`` and ``owner_only`` cannot be changed after the creation.
         """
         problem = self.problem_of_rules(options)
         was = channel.options
@@ -354,7 +356,7 @@ class ChannelTable:
         return problem
 
     def problem_of_rules(self, options: ChannelOptions) -> int:
-        """0 when a channel can have these options, else the result code to answer."""
+        """0 if a channel can have these options, otherwise the result code to answer."""
         problem = options.problem(self._limits)
         if problem != RESULT_OK:
             return problem
@@ -367,7 +369,7 @@ class ChannelTable:
         return self._problem_of_dead_letters(options.queue)
 
     def _problem_of_dead_letters(self, options: QueueOptions) -> int:
-        """400 for a queue of dead letters that no channel can have."""
+        """400 if the dead letter queue names a channel that cannot exist, otherwise 0."""
         target = options.dead_letter
         if target is None or is_channel_name(
             target[0].removeprefix(EXACT_MARK), self._limits.max_name_bytes
@@ -376,7 +378,7 @@ class ChannelTable:
         return RESULT_BAD_REQUEST
 
     def create(self, name: str, options: ChannelOptions) -> Channel:
-        """Create a channel; ``problem_of_new`` must have said 0."""
+        """Create a channel; ``problem_of_new`` must have returned 0."""
         real = self.real_name(name)
         exact = name.rpartition(EXACT_MARK)[2] if name.startswith(EXACT_MARK) else ""
         channel = Channel(real, real.lower(), options, exact)
@@ -388,7 +390,7 @@ class ChannelTable:
         return channel
 
     def change_rules(self, channel: Channel, options: ChannelOptions) -> None:
-        """Give a channel other options; ``problem_of_change`` must have said 0."""
+        """Change a channel's options; ``problem_of_change`` must have returned 0."""
         if options.authenticator != channel.options.authenticator:
             self.authenticator_changes += 1
         more = channel_bytes(channel.name, options) - channel_bytes(channel.name, channel.options)
@@ -402,19 +404,20 @@ class ChannelTable:
                 queue.make_fleeting(options.destroy_when_empty)
 
     def _note_authenticator(self, options: ChannelOptions) -> None:
-        """A channel came or went; nothing changes if it has the authenticator that all have."""
+        """Note that a channel was created or removed; nothing changes if it has the default
+        authenticator."""
         if options.authenticator != self._options.channel.authenticator:
             self.authenticator_changes += 1
 
     def authenticator_of(self, name: str) -> str:
-        """Who is to be asked about a channel: its authenticator, or that of a new one if it is
-        missing; empty for none of its own."""
+        """The name of the authenticator that decides about a channel, or, if the channel is
+        missing, about a new one; empty for the server's."""
         channel = self.find(name)
         options = self._options.channel if channel is None else channel.options
         return options.authenticator
 
     def remove(self, channel: Channel) -> None:
-        """Forget a channel; its queues must have been removed."""
+        """Remove a channel; its queues must have been removed."""
         self._books.refund(channel.memory)
         self._note_authenticator(channel.options)
         del self.by_key[channel.key]
@@ -426,7 +429,7 @@ class ChannelTable:
         return self._handlers.find(name) is not None
 
     def problem_of_options(self, options: QueueOptions) -> int:
-        """0 when a queue can have these options, else the result code to answer."""
+        """0 if a queue can have these options, otherwise the result code to answer."""
         problem = options.problem(self._limits)
         if problem == RESULT_OK and self._handlers.find(options.delivery_handler) is None:
             return RESULT_UNACCEPTABLE
@@ -442,9 +445,10 @@ class ChannelTable:
         queue_id: int,
         options: QueueOptions,
     ) -> int:
-        """0 when such a queue can be created, else the result code to answer.
+        """0 if such a queue can be created, otherwise the result code to answer.
 
-        *channel* is None when one of this *name* is to be created too, with *rules* as its options.
+        *channel* is None if a channel of this *name* will be created, too, with *rules* as its
+        options.
         """
         if not 0 <= queue_id <= MAX_QUEUE_ID:
             return RESULT_BAD_REQUEST
@@ -474,7 +478,7 @@ class ChannelTable:
         return problem
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue:
-        """Create a queue; ``problem_of_new_queue`` must have said 0."""
+        """Create a queue; ``problem_of_new_queue`` must have returned 0."""
         handler = self._handlers.find(options.delivery_handler)
         assert handler is not None
         discipline = DISCIPLINES[options.status]
@@ -500,8 +504,8 @@ class ChannelTable:
         return queue
 
     def begin_survey(self) -> SurveyInProgress:
-        """What a walk over all queues must be notified of those that go; the oldest of many that
-        were never ended is forgotten."""
+        """Begin a walk over all queues: the returned object is notified of removed queues.  If
+        there are too many walks, the oldest one is dropped."""
         if len(self._surveys) >= _MOST_SURVEYS:
             self._surveys.pop(0)
         found = SurveyInProgress()
@@ -509,24 +513,24 @@ class ChannelTable:
         return found
 
     def end_survey(self, survey: SurveyInProgress) -> None:
-        """A walk is over."""
+        """End a walk."""
         if survey in self._surveys:
             self._surveys.remove(survey)
 
     def remove_queue(self, channel: Channel, queue: Queue) -> None:
-        """Forget a queue."""
+        """Remove a queue."""
         channel.audience.used = True
         del channel.queues[queue.queue_id]
         for each in self._surveys:
             if queue.key not in each.seen:
                 each.left.add(queue.counters)
         self.gone.add(queue.counters)
-        queue.counters = self.gone  # what is still counted of it: its messages go bit by bit
+        queue.counters = self.gone  # for its messages, which are still counted
         self._books.refund(queue.memory)
         self.renew()
 
     def reconfigure(self, queue: Queue, options: QueueOptions) -> None:
-        """Give a queue new options; ``problem_of_options`` must have said 0."""
+        """Change a queue's options; ``problem_of_options`` must have returned 0."""
         handler = self._handlers.find(options.delivery_handler)
         assert handler is not None
         self.renew()

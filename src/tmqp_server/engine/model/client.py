@@ -46,7 +46,7 @@ class Client:
     ``number`` is the connection's number, unique in the process; ``client_id`` is the client's id
     in the protocol, never empty.  ``door`` is the name of its protocol.  ``properties`` are further
     properties of the connection information (F29), without the token; None if there are none.
-    ``origin`` is the part to which its messages refer.  ``node`` is true for a slave of this server
+    ``origin`` is the part that its messages refer to.  ``node`` is true for a slave of this server
     (F133).
     """
 
@@ -101,31 +101,33 @@ class Client:
         self.authenticated = authenticated
         #: Monotonic seconds.
         self.connected_at = connected_at
-        #: It is another server of the cluster, on the machine of that name.
+        #: It is another server of the cluster, on the machine of this name.
         self.node = node
         self.host = host
         self.alive = True
-        #: Its outbound buffer is full: the io layer says so with Block and Unblock.
+        #: Its outbound buffer is full; Block and Unblock set this.
         self.blocked = False
-        #: As many deliveries are unanswered as the limits allow.
+        #: It has as many unanswered deliveries as the limits allow.
         self.full = False
         #: It has, or had, a subscription with terms.
         self.termed = False
-        #: It is full, or has terms: something follows when it has answered.
+        #: It is full or has terms: its answers need further handling.
         self.closely = False
-        #: With so many deliveries in flight one more must be examined; 0 until that is known.
+        #: From so many deliveries in flight on, each further one must be examined; 0 until that is
+        #: known.
         self.most = 0
-        #: It is told when a delivery is its own no more (``Lapsed``).
+        #: It is notified when it loses a delivery (``Lapsed``).
         self.hears_lapses = False
         #: Deliveries sent to it whose acknowledgement is awaited.
         self.in_flight = 0
         self.pushed = 0
-        #: Deliveries to it, those excepted that reached all of a channel (see ``Audience``).
+        #: Deliveries to it, except those that went to a whole audience (see ``Audience``).
         self.delivered = 0
         self.acknowledged = 0
         self.negative_acks = 0
         self.ack_timeouts = 0
-        #: Acknowledges for messages it had not in its hands: ignored, and counted here (F95).
+        #: Acknowledgements of messages that were not in flight to it: ignored, and counted here
+        #: (F95).
         self.unknown_acks = 0
         #: Bytes of other clients' answers sent to it since it was blocked, see ``direct.py``.
         self.answer_bytes = 0

@@ -13,9 +13,9 @@ class QueueCounters:
     """What a queue has counted since it was created or restored.
 
     Accepted messages are live or settled, and settled ones are counted in one of ``done``,
-    ``expired``, ``dead``, ``cleared``, ``dropped`` and ``undone``.  No counter is ever lowered,
-    because what reads them adds up differences.  The rest are the protocol's counters (F68,
-    F100) and further ones of our own.
+    ``expired``, ``dead``, ``cleared``, ``dropped`` and ``undone``.  No counter ever decreases,
+    because monitoring adds up differences.  The rest are the protocol's counters (F68, F100) and
+    further ones of our own.
     """
 
     __slots__ = (
@@ -54,14 +54,14 @@ class QueueCounters:
 
     def __init__(self) -> None:
         self.accepted = 0
-        #: Those of them that were on disk when the server started.
+        #: Those of the accepted messages that were on disk when the server started.
         self.restored = 0
         self.done = 0
         self.expired = 0
         self.dead = 0
         self.cleared = 0
         self.dropped = 0
-        #: Messages of a commit or batch that failed: received and accepted, and never seen.
+        #: Messages of a failed commit or batch: received and accepted, but never visible.
         self.undone = 0
         self.received = 0
         self.sent = 0
@@ -70,8 +70,8 @@ class QueueCounters:
         self.redelivered = 0
         self.acks = 0
         self.negative_acks = 0
-        #: Acknowledges, counted in acks and negative_acks too, and releases, that matched nothing
-        #: (F95).
+        #: Acknowledgements (also counted in acks and negative_acks) and releases that matched no
+        #: message (F95).
         self.unknown_acks = 0
         self.ack_timeouts = 0
         self.saved = 0
@@ -81,30 +81,32 @@ class QueueCounters:
         self.refused = 0
         #: Put-backs.
         self.requeued = 0
-        #: Deliveries that consumers gave back.
+        #: Deliveries that consumers released.
         self.released = 0
         #: Deliveries of broadcasts that a blocked consumer missed.
         self.skipped = 0
-        #: Those of ``deliveries`` that a door did not pass on; they are in ``skipped`` too.
+        #: Those of ``deliveries`` that a door did not pass on; they are also counted in
+        #: ``skipped``.
         self.missed = 0
-        #: Deliveries of broadcasts to a consumer with too much unanswered: sent, not tracked.
+        #: Deliveries of broadcasts to a consumer with too many unanswered ones: sent, but not
+        #: tracked.
         self.untracked = 0
-        #: Messages of an ephemeral queue that there was no room for.
+        #: Messages for which an ephemeral queue had no room.
         self.overflowed = 0
         #: Messages that made way for others: dropped, or dead letters.
         self.displaced = 0
         #: Messages that were on disk and cannot be read any more.
         self.damaged = 0
-        #: How often messages on disk had to wait because those in memory are for nobody who is
-        #: ready (see choosing.py).
+        #: How often messages on disk had to wait because those in memory are for consumers that are
+        #: not ready (see choosing.py).
         self.starved = 0
-        #: Monotonic seconds; negative is never.
+        #: Monotonic seconds; negative for never.
         self.last_received = -1.0
         self.last_sent = -1.0
 
     def count_dealt(self, count: int, sent: int, wants: bool, now: float) -> None:
-        """What is counted of a run of which so many went out, each to one consumer, and the others
-        wait."""
+        """Count the messages of a run of which so many were sent, each to one consumer, while the
+        others wait."""
         self.received += count
         self.last_received = now
         self.accepted += count
@@ -118,7 +120,7 @@ class QueueCounters:
             self.done += sent
 
     def count_run(self, count: int, consumers: int, wants: bool, now: float) -> None:
-        """What is counted of each message of a run that went to so many consumers at once."""
+        """Count the messages of a run that went to so many consumers immediately."""
         self.received += count
         self.last_received = now
         self.accepted += count
@@ -133,7 +135,7 @@ class QueueCounters:
             self.done += count
 
     def add(self, other: QueueCounters) -> None:
-        """Add what another queue has counted; the times stay."""
+        """Add the counters of another queue; the times are not changed."""
         self.accepted += other.accepted
         self.done += other.done
         self.expired += other.expired
@@ -164,12 +166,12 @@ class QueueCounters:
         self.starved += other.starved
 
     def settled(self) -> int:
-        """Messages that were accepted and are settled."""
+        """The number of accepted messages that are settled."""
         return self.done + self.expired + self.dead + self.cleared + self.dropped + self.undone
 
 
 class BrokerCounters:
-    """What the broker has counted since it was made, beside what its queues count."""
+    """The broker's counters since its creation, in addition to those of its queues."""
 
     __slots__ = (
         "confirms_skipped",
@@ -189,15 +191,16 @@ class BrokerCounters:
         self.confirms_skipped = 0
         #: Messages moved to a dead-letter queue.
         self.dead_lettered = 0
-        #: Commands of sessions the engine does not know, such as arrive after a Disconnect.
+        #: Commands of unknown sessions, such as those after a Disconnect.
         self.stray_commands = 0
         #: Acknowledges for queues that do not exist (F95).
         self.unknown_acks = 0
-        #: Answers of the storage to nothing that was asked.
+        #: Answers of the storage that match no request.
         self.unknown_tickets = 0
         #: Direct messages not sent to a client because its outbound buffer was full.
         self.directs_skipped = 0
-        #: Responses and acknowledgements not passed on: no such client, or its buffer stayed full.
+        #: Responses and acknowledgements that were dropped: the client is gone, or its buffer
+        #: stayed full.
         self.answers_dropped = 0
         #: Decisions of other nodes about messages that are here, and about others.
         self.decisions_applied = 0

@@ -21,7 +21,7 @@ __all__ = ["Deferral", "DeferralLine", "DeferralShelf", "Deferrals", "ShelfLine"
 
 @final
 class Deferral:
-    """A message that waits for its time.
+    """A message that is not due yet.
 
     ``message`` is None if it is on disk only; ``sequence`` is then that of its copy.  ``place`` is
     its place in the heap, or -1 while it is being read.
@@ -40,7 +40,7 @@ class Deferral:
         self.place = 0
 
     def is_before(self, other: Deferral) -> bool:
-        """Whether it is due before another, or at the same time and came before it."""
+        """Whether it is due before another, or at the same time and arrived before it."""
         if self.due_at != other.due_at:
             return self.due_at < other.due_at
         return self.sequence < other.sequence
@@ -55,14 +55,14 @@ class DeferralLine:
     def __init__(self) -> None:
         #: The first is due first.
         self.heap: list[Deferral] = []
-        #: One entry for each id, and the further ones of that id by their sequences.
+        #: One entry of each id, and the others of that id by their sequences.
         self._by_id: dict[str, Deferral] = {}
         self._others: dict[str, dict[int, Deferral]] = {}
-        #: Of all of them.
+        #: The bytes of all messages.
         self.bytes = 0
 
     def find(self, message_id: str, most: int) -> list[Deferral]:
-        """Up to *most* of the entries with this id, in the order in which they came."""
+        """Up to *most* of the entries with this id, in order of arrival."""
         entry = self._by_id.get(message_id)
         if entry is None or most <= 0:
             return []
@@ -74,7 +74,7 @@ class DeferralLine:
         return sorted(found, key=_sequence_of)
 
     def holds(self, message: Message) -> bool:
-        """Whether a message is here."""
+        """Whether a message is in this line."""
         entry = self._by_id.get(message.message_id)
         if entry is None or entry.message is message:
             return entry is not None
@@ -84,7 +84,7 @@ class DeferralLine:
     # --- In and out ------------------------------------------------------------------------------
 
     def add(self, entry: Deferral) -> None:
-        """Let a message wait until its time."""
+        """Add a message."""
         message_id = entry.message_id
         if message_id in self._by_id:
             self._others.setdefault(message_id, {})[entry.sequence] = entry
@@ -94,34 +94,34 @@ class DeferralLine:
         self.lower(entry)
 
     def lift(self) -> Deferral:
-        """Take the entry that is due first out of the order of time; there must be one.  It is
-        found by its id all the same."""
+        """Take the entry that is due first out of the heap; there must be one.  It can still be
+        found by its id."""
         entry = self.heap[0]
         self._leave_heap(entry)
         entry.place = -1
         return entry
 
     def lower(self, entry: Deferral) -> None:
-        """Put an entry into the order of time."""
+        """Put an entry into the heap."""
         entry.place = len(self.heap)
         self.heap.append(entry)
         self._rise(entry)
 
     def take(self) -> Deferral:
-        """Take out the entry that is due first; there must be one."""
+        """Remove and return the entry that is due first; there must be one."""
         entry = self.heap[0]
         self.remove(entry)
         return entry
 
     def entry_of(self, message: Message) -> Deferral:
-        """The entry of a message that is here."""
+        """The entry of a message that is in this line."""
         entry = self._by_id[message.message_id]
         if entry.message is not message:
             entry = self._others[message.message_id][message.sequence]
         return entry
 
     def take_failed(self) -> list[Message]:
-        """Take out those that could not be saved."""
+        """Remove and return the messages that could not be saved."""
         failed: list[Message] = []
         for entry in list(self.heap):
             message = entry.message
@@ -131,7 +131,7 @@ class DeferralLine:
         return failed
 
     def remove(self, entry: Deferral) -> None:
-        """Take out an entry."""
+        """Remove an entry."""
         message_id = entry.message_id
         others = self._others.get(message_id)
         if others is None:
@@ -205,7 +205,7 @@ class ShelfLine:
 
     def __init__(self) -> None:
         self._line = DeferralLine()
-        #: The first of those that are being read.
+        #: The first of the entries that are being read.
         self._reading: Deferral | None = None
         self.awaited = 0
         self.entries: dict[int, Deferral] = {}
@@ -216,32 +216,32 @@ class ShelfLine:
         return self._line.bytes
 
     def next_due(self) -> float:
-        """When the first is due that is not being read; NEVER as long as some are."""
+        """When the first entry that is not being read is due; NEVER while any are being read."""
         heap = self._line.heap
         return NEVER if self.awaited or not heap else heap[0].due_at
 
     def find(self, message_id: str, most: int) -> list[Deferral]:
-        """Up to *most* of those with this id, in the order in which they came."""
+        """Up to *most* of the entries with this id, in order of arrival."""
         return self._line.find(message_id, most)
 
     def add(self, entry: Deferral) -> None:
-        """Let a message wait here."""
+        """Add an entry."""
         self._line.add(entry)
         self.entries[entry.sequence] = entry
         self.memory += shelved_bytes(entry.message_id)
 
     def remove(self, entry: Deferral) -> None:
-        """Take one out."""
+        """Remove an entry."""
         del self.entries[entry.sequence]
         self._line.remove(entry)
         self.memory -= shelved_bytes(entry.message_id)
 
     def lift(self, now: float, ahead_s: float, most: int, most_bytes: int) -> list[Deferral]:
-        """Begin to read up to *most* that are due in *ahead_s* seconds, the first of them even if
-        it has more than *most_bytes*."""
+        """Begin to read up to *most* entries that are due in *ahead_s* seconds, up to *most_bytes*,
+        but at least one."""
         found: list[Deferral] = []
         line = self._line
-        # The same difference as in the time to wake: rounding must not make them disagree.
+        # The same subtraction as for the time to wake: rounding must not make them differ.
         while line.heap and line.heap[0].due_at - ahead_s <= now and len(found) < most:
             most_bytes -= line.heap[0].size
             if found and most_bytes < 0:
@@ -252,31 +252,31 @@ class ShelfLine:
         return found
 
     def ask(self) -> None:
-        """Note that an answer of the storage is missing."""
+        """Count a request to the storage."""
         self.awaited += 1
 
     def answered(self) -> None:
-        """Note an answer of the storage."""
+        """Count an answer of the storage."""
         self.awaited -= 1
         if self.awaited == 0:
             self._reading = None
 
     def is_before(self, entry: Deferral) -> bool:
-        """Whether something here is to be sent before a message that is in memory."""
+        """Whether an entry here must be sent before a message in memory."""
         heap = self._line.heap
         if heap and heap[0].is_before(entry):
             return True
         return self._reading is not None and self._reading.is_before(entry)
 
     def lower(self, entry: Deferral) -> None:
-        """Let one wait on that was not read."""
+        """Put an entry back that was not read."""
         self._line.lower(entry)
 
 
 @final
 class DeferralShelf:
-    """The deferred messages of one queue that are on disk only; ``wake_at`` is when the next are to
-    be read."""
+    """The deferred messages of one queue that are on disk only; ``wake_at`` is when the next ones
+    must be read."""
 
     __slots__ = ("high", "regular", "wake_at")
 
@@ -290,7 +290,8 @@ class DeferralShelf:
         return self.high if high_priority else self.regular
 
     def detach(self, high_priority: bool) -> dict[int, Deferral]:
-        """Take out all of one priority; what is read of them then comes too late."""
+        """Remove and return all entries of one priority; what is being read of them will be
+        ignored."""
         entries = self.line_of(high_priority).entries
         if high_priority:
             self.high = ShelfLine()
@@ -315,32 +316,32 @@ class Deferrals:
         return self.in_memory() + self.on_disk()
 
     def in_memory(self) -> int:
-        """How many are in memory."""
+        """The number of messages in memory."""
         return len(self._high.heap) + len(self._regular.heap)
 
     def on_disk(self) -> int:
-        """How many are on disk only."""
+        """The number of messages on disk only."""
         shelf = self.shelf
         return 0 if shelf is None else len(shelf.high.entries) + len(shelf.regular.entries)
 
     def size(self) -> int:
-        """The bytes of those in memory."""
+        """The bytes of the messages in memory."""
         return self._high.bytes + self._regular.bytes
 
     def memory(self) -> int:
-        """What they are charged beside the messages in memory."""
+        """Their charge in the books, beyond that of the messages in memory."""
         shelf = self.shelf
         shelved = 0 if shelf is None else shelf.high.memory + shelf.regular.memory
         return self.in_memory() * DEFERRAL_BYTES + shelved
 
     def next_due(self) -> float:
-        """When the first is due, or the next on disk must be read, or NEVER."""
+        """When the first message is due or the next on disk must be read; NEVER if none."""
         first = self._first()
         due = NEVER if first is None else first.heap[0].due_at
         return due if self.shelf is None else min(due, self.shelf.wake_at)
 
     def messages(self) -> list[Message]:
-        """All that are in memory, in no particular order."""
+        """All messages in memory, in no particular order."""
         found: list[Message] = []
         for line in (self._high, self._regular):
             for entry in line.heap:
@@ -349,7 +350,7 @@ class Deferrals:
         return found
 
     def snapshot(self) -> list[list[Deferral]]:
-        """All there is at this moment, copied together."""
+        """A copy of all lists at this moment."""
         lists = [list(self._high.heap), list(self._regular.heap)]
         if self.shelf is not None:
             lists.append(list(self.shelf.high.entries.values()))
@@ -357,8 +358,8 @@ class Deferrals:
         return lists
 
     def find(self, message_id: str, most: int) -> list[Message]:
-        """Up to *most* of the messages in memory with this id: the high-priority ones first, each
-        priority in the order in which they came."""
+        """Up to *most* of the messages in memory with this id: high priority first, each priority
+        in order of arrival."""
         entries = self._high.find(message_id, most)
         entries += self._regular.find(message_id, most - len(entries))
         found: list[Message] = []
@@ -368,13 +369,13 @@ class Deferrals:
         return found
 
     def add(self, message: Message, due_at: float) -> None:
-        """Let a message wait until its time."""
+        """Add a message."""
         entry = Deferral(due_at, message.sequence, message.message_id, message.size, message)
         self._line_of(message).add(entry)
 
     def take(self, now: float) -> Message | None:
-        """Take out the next message whose time has come, or None.  One that is on disk only holds
-        up those behind it until it has been read."""
+        """Remove and return the next message that is due, or None.  A message on disk only delays
+        those after it until it has been read."""
         first = self._first()
         if first is None or first.heap[0].due_at > now:
             return None
@@ -385,12 +386,12 @@ class Deferrals:
         return self._line_of(message).holds(message)
 
     def remove(self, message: Message) -> None:
-        """Take out a message that is here."""
+        """Remove a message that is here."""
         line = self._line_of(message)
         line.remove(line.entry_of(message))
 
     def detach(self, high_priority: bool) -> list[Deferral]:
-        """Take out all of one priority that are in memory, however many there are."""
+        """Remove and return all entries of one priority in memory, in constant time."""
         if high_priority:
             entries = self._high.heap
             self._high = DeferralLine()
@@ -400,14 +401,15 @@ class Deferrals:
         return entries
 
     def take_failed(self) -> list[Message]:
-        """Take out those that could not be saved."""
+        """Remove and return the messages that could not be saved."""
         return self._high.take_failed() + self._regular.take_failed()
 
     def _line_of(self, message: Message) -> DeferralLine:
         return self._high if message.marks & MARK_HIGH else self._regular
 
     def _first(self) -> DeferralLine | None:
-        """The priority whose first message is due first, of those that are not held up."""
+        """The priority whose first message is due first; one that must wait for the disk is left
+        out."""
         high, regular = self._high, self._regular
         shelf = self.shelf
         if not high.heap or (shelf is not None and shelf.high.is_before(high.heap[0])):

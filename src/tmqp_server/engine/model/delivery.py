@@ -94,13 +94,13 @@ class Decision(Record):
         self.reason = reason
 
 
-#: Go on.
+#: Continue.
 ALLOW: Final = Decision()
-#: Go on, and save.
+#: Continue, and save.
 SAVE: Final = Decision(True, True)
-#: Go on, and tell the producer that all is well.
+#: Continue, and send the producer a positive confirm.
 ACKNOWLEDGE: Final = Decision(True, False, PUT_BACK_NO, DECIDE_ACK_ALWAYS)
-#: Go on, and tell the producer that it is not.
+#: Continue, and send the producer a negative confirm.
 NEGATIVE: Final = Decision(True, False, PUT_BACK_NO, DECIDE_ACK_NEGATIVE)
 #: End here; the message is removed.
 REFUSE: Final = Decision(False)
@@ -114,8 +114,9 @@ def combine(first: Decision, second: Decision) -> Decision:
     """One decision for one send pass, from the decisions about several consumers.
 
     The message is removed only if *every* decision leaves it out of the queue; the front goes
-    before the end.  It is allowed when one consumer was; the producer hears the best of what was
-    decided, for one consumer that got the message is enough (specification, "Message Lifecycle").
+    before the end.  It is allowed if one consumer was.  The producer gets the best of the decided
+    answers, because one consumer that got the message is enough (specification, "Message
+    Lifecycle").
     """
     if second is first:
         return first
@@ -239,12 +240,12 @@ HOOK_ACKNOWLEDGED: Final = 128
 HOOK_TIMED_OUT: Final = 256
 HOOK_MESSAGE_TIMEOUT: Final = 512
 HOOK_SAVE: Final = 1024
-#: With one of these a send pass must look at each consumer by itself.
+#: With one of these, a send pass must examine each consumer separately.
 PER_CONSUMER_HOOKS: Final = HOOK_CAN_RECEIVE | HOOK_CONSUMER_RECEIVED | HOOK_CONSUMER_FAILED
-#: With one of these something may be decided in a send pass.
+#: With one of these, a handler may decide something in a send pass.
 SEND_HOOKS: Final = PER_CONSUMER_HOOKS | HOOK_BEGIN_SEND | HOOK_END_SEND | HOOK_DEQUEUED
 
-#: The bit of each method that may be left out.
+#: The bit of each optional method.
 HOOKS: Final[dict[str, int]] = {
     "received_from_producer": HOOK_RECEIVED,
     "begin_send": HOOK_BEGIN_SEND,
@@ -263,7 +264,7 @@ HOOKS: Final[dict[str, int]] = {
 def hooks_of(handler: DeliveryHandler) -> int:
     """The methods that *handler* overrides, as a mask of ``HOOK_...`` bits.
 
-    A method put on the object instead of its class counts too.
+    A method set on the object instead of its class counts, too.
     """
     kind = type(handler)
     own: dict[str, object] = getattr(handler, "__dict__", {})
@@ -285,7 +286,7 @@ class HandlerRegistry:
     def register(self, name: str, handler: DeliveryHandler) -> None:
         """Add *handler* under *name*.
 
-        :raises ValueError: when the name is empty or taken.
+        :raises ValueError: if the name is empty or taken.
         """
         if not name:
             raise ValueError("a delivery handler needs a name")

@@ -13,13 +13,13 @@ from tmqp_server.engine.model.message import Message, Wires
 
 __all__ = ["Exemplar", "Exemplars"]
 
-#: Seconds for which a bucket keeps its exemplar, at least.
+#: Seconds for which a bucket keeps its exemplar at least.
 _KEPT_S: Final = 60.0
 
 
 class Exemplar:
     """A message: the id of its ``trace``, 32 hexadecimal digits, how many ``seconds`` it waited,
-    and when that ended, ``at``, in the engine's time."""
+    and the end of the wait, ``at``, in the engine's time."""
 
     __slots__ = ("at", "seconds", "trace")
 
@@ -30,10 +30,10 @@ class Exemplar:
 
 
 class Exemplars:
-    """The exemplars of one histogram; ``last`` has that of each bucket, None without one.
+    """The exemplars of one histogram; ``last`` has the exemplar of each bucket, or None.
 
-    :param buckets: how many there are.
-    :param wires: reads what messages say.
+    :param buckets: the number of buckets.
+    :param wires: reads the trace of a message.
     """
 
     __slots__ = ("_looked", "_wires", "last")
@@ -44,7 +44,8 @@ class Exemplars:
         self._wires = wires
 
     def note(self, bucket: int, message: Message, seconds: float, now: float) -> None:
-        """A message of this bucket was seen: look at it, if it is time for another one."""
+        """Note that a message of this bucket was seen; it becomes the exemplar if the present one
+        is old."""
         if now - self._looked[bucket] < _KEPT_S:
             return
         self._looked[bucket] = now

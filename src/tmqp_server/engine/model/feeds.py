@@ -17,13 +17,13 @@ __all__ = ["Feed", "FeedTimer", "KeptFeed"]
 
 
 class FeedTimer(Sleeper):
-    """Wakes those that could not feed a queue."""
+    """Wakes the feeder to try queues again."""
 
     __slots__ = ()
 
 
 class KeptFeed(Record):
-    """What the storage keeps of a feed, with its source: the target, and the text of its filter."""
+    """What the storage saves of a feed, with its source: the target, and the text of its filter."""
 
     __slots__ = ("target", "target_queue", "language", "text")
 
@@ -37,8 +37,7 @@ class KeptFeed(Record):
 class Feed:
     """One feed, from ``source`` to ``target``.
 
-    ``filter`` says which messages it wants, None all; ``language`` and ``text`` are how that was
-    written down.
+    ``filter`` selects the messages, None all; ``language`` and ``text`` are its written form.
     """
 
     __slots__ = (
@@ -78,16 +77,16 @@ class Feed:
         self.copied = 0
         #: Messages that the filter did not accept.
         self.passed = 0
-        #: Messages that it wanted and the target could not take.
+        #: Messages that the filter accepted, but the target could not take.
         self.skipped = 0
         #: What it is charged in the broker's books.
         self.memory = feed_bytes(target.channel_name, text)
-        #: The question to which ``room`` was the target's answer, and its sequence then.
+        #: The number of the check whose result ``room`` is, and the target's sequence then.
         self.asked = 0
         self.asked_at = 0
         self.room = 0
 
     def kept(self) -> KeptFeed:
-        """What the storage keeps of it."""
+        """What the storage saves of it."""
         target = self.target
         return KeptFeed(target.channel_name, target.queue_id, self.language, self.text)

@@ -1,4 +1,4 @@
-"""The built-in delivery handlers, each a few lines of policy with a name for the wire.
+"""The built-in delivery handlers; clients choose one by its name.
 
 ===============  ==================================================================================
 name             what it does
@@ -70,45 +70,48 @@ _REFUSE_NEGATIVELY: Final = Decision(False, False, PUT_BACK_NO, DECIDE_ACK_NEGAT
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AllowAll(DeliveryHandler):
-    """Overrides nothing: every message is sent, no producer is notified of it."""
+    """Overrides nothing: every message is sent, and no producer is notified."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AckIfAsked(DeliveryHandler):
-    """The default.  Whoever asks is told on receipt; whatever was promised is owed.
+    """The default: acknowledges on receipt if the producer asked, and redelivers what it
+    acknowledged.
 
-    A message whose producer did not ask is sent once, as the original's plainest handler does it.
+    A message whose producer did not ask is sent once, as by the original's simplest handler.
     """
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
-        """Acknowledge when asked."""
+        """Acknowledge if the producer asked."""
         return ACKNOWLEDGE if message.wants_confirm else ALLOW
 
     def acknowledge_timed_out(
         self, queue: QueueFacts, message: Message, consumer: Client
     ) -> Decision:
-        """Send again what was promised; at the end, so that one bad message blocks no other."""
+        """Send an acknowledged message again, from the end, so that one bad message does not block
+        others."""
         return PUT_BACK_AT_END if message.wants_confirm else ALLOW
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RetryTimeouts(DeliveryHandler):
-    """Whoever asks is told on receipt; every message is owed until a consumer answers."""
+    """Acknowledges on receipt if the producer asked, and redelivers every message until a consumer
+    answers."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
-        """Acknowledge when asked."""
+        """Acknowledge if the producer asked."""
         return ACKNOWLEDGE if message.wants_confirm else ALLOW
 
     def acknowledge_timed_out(
         self, queue: QueueFacts, message: Message, consumer: Client
     ) -> Decision:
-        """Send it again, behind what waits."""
+        """Send it again, from the end of the queue."""
         return PUT_BACK_AT_END
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AckReceived(DeliveryHandler):
-    """Every producer is told, asked or not (F77)."""
+    """Acknowledges every message on receipt, even if the producer did not ask (F77)."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
         """Acknowledge."""
@@ -117,33 +120,33 @@ class AckReceived(DeliveryHandler):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AckSent(DeliveryHandler):
-    """Every producer is told when its message has been sent."""
+    """Acknowledges every message when it has been sent."""
 
     def end_send(self, queue: QueueFacts, message: Message) -> Decision:
-        """Acknowledge if anybody got it."""
+        """Acknowledge if any consumer got it."""
         return ACKNOWLEDGE if message.attempts else ALLOW
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AckConsumer(DeliveryHandler):
-    """The consumer's answer goes to the producer, positive or not (F79)."""
+    """Passes the consumer's answer on to the producer, positive or negative (F79)."""
 
     def acknowledge_received(
         self, queue: QueueFacts, message: Message, consumer: Client, positive: bool, reason: str
     ) -> Decision:
-        """Pass it on."""
+        """Pass the answer on."""
         return ACKNOWLEDGE
 
     def acknowledge_timed_out(
         self, queue: QueueFacts, message: Message, consumer: Client
     ) -> Decision:
-        """Tell the producer that nobody answered (F80)."""
+        """Tell the producer that the consumer did not answer (F80)."""
         return NEGATIVE
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AckIfSaved(DeliveryHandler):
-    """Durable: the producer hears nothing before the storage has the message."""
+    """Durable: saves every message, and acknowledges it when the storage has it."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
         """Save, and acknowledge when saved."""
@@ -152,13 +155,13 @@ class AckIfSaved(DeliveryHandler):
     def acknowledge_timed_out(
         self, queue: QueueFacts, message: Message, consumer: Client
     ) -> Decision:
-        """Send again; a saved message is owed until somebody answers for it."""
+        """Send it again: a saved message is owed until a consumer answers."""
         return PUT_BACK_AT_END
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Reject(DeliveryHandler):
-    """Takes nothing."""
+    """Refuses every message silently."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
         """Refuse."""
@@ -167,7 +170,7 @@ class Reject(DeliveryHandler):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RejectNack(DeliveryHandler):
-    """Takes nothing, and every producer is told."""
+    """Refuses every message with a negative acknowledgement."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
         """Refuse with a negative acknowledgement."""
@@ -184,7 +187,7 @@ class PutBack(DeliveryHandler):
     def acknowledge_received(
         self, queue: QueueFacts, message: Message, consumer: Client, positive: bool, reason: str
     ) -> Decision:
-        """Put it back when the consumer refused it."""
+        """Put the message back if the consumer refused it."""
         return ALLOW if positive else self._decision
 
     def acknowledge_timed_out(
@@ -194,8 +197,8 @@ class PutBack(DeliveryHandler):
         return self._decision
 
 
-#: What the built-in handlers answer to a push: when the producer did not ask, when it did.  For
-#: these the answer needs no call, and a push is the one step that every message goes through.
+#: The decisions of the built-in handlers about a push, if the producer did not ask and if it did.
+#: These need no call, because every message goes through this step.
 _RECEIPTS: Final[dict[type, tuple[Decision, Decision]]] = {
     AckIfAsked: (ALLOW, ACKNOWLEDGE),
     RetryTimeouts: (ALLOW, ACKNOWLEDGE),
@@ -207,14 +210,14 @@ _RECEIPTS: Final[dict[type, tuple[Decision, Decision]]] = {
 
 
 def receipt_of(handler: DeliveryHandler) -> tuple[Decision, Decision] | None:
-    """What *handler* answers to every push, not asked and asked; None if it must be called."""
+    """The decisions of *handler* about pushes, not asked and asked; None if it must be called."""
     if not hooks_of(handler) & HOOK_RECEIVED:
         return (ALLOW, ALLOW)
     return _RECEIPTS.get(type(handler))
 
 
 def saving(decision: Decision | None) -> Decision | None:
-    """The same decision about a push into a queue that saves whatever it takes in."""
+    """The same decision for a queue that saves every message."""
     if decision is None or decision.save:
         return decision
     if not decision.allow and decision.put_back == PUT_BACK_NO:

@@ -36,8 +36,8 @@ SHORT_BOUNDS_US: Final = BOUNDS_US[:14]
 class Histogram:
     """Counts durations.
 
-    Attributes: ``bounds``, the upper bounds of the buckets; ``counts``, how many were observed in
-    each, and behind them those beyond the last bound; ``total``, the sum of all, in the unit of the
+    Attributes: ``bounds``, the upper bounds of the buckets; ``counts``, the number of observations
+    in each, followed by that beyond the last bound; ``total``, the sum of all, in the unit of the
     bounds, which is microseconds for durations.
     """
 
@@ -49,8 +49,8 @@ class Histogram:
         self.total = 0
 
     def observe(self, seconds: float, weight: int = 1) -> int:
-        """Count a duration, *weight* times; one below zero counts as zero.  Returns the number of
-        its bucket."""
+        """Count a duration, *weight* times; a negative one counts as zero.  Return the index of its
+        bucket."""
         return self.count(max(int(seconds * 1_000_000), 0), weight)
 
     def count(self, value: int, weight: int = 1) -> int:
@@ -65,7 +65,7 @@ class Histogram:
         return place
 
     def copy(self) -> Histogram:
-        """As it is now."""
+        """A copy at this moment."""
         found = Histogram(self.bounds)
         found.counts = self.counts[:]
         found.total = self.total

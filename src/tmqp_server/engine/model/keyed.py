@@ -29,7 +29,7 @@ __all__ = ["KeyedList"]
 class KeyedList(ParkingList):
     """Messages of one priority, of which some wait for others.
 
-    ``rest`` is what is left of the freed lane that the message in flight comes from.
+    ``rest`` is the rest of the freed lane that the examined message comes from.
     """
 
     __slots__ = ("owned", "held", "freed", "rest", "table")
@@ -41,7 +41,7 @@ class KeyedList(ParkingList):
         #: A heap, as ``older``.
         self.freed: list[tuple[int, Lane]] = []
         self.rest: Lane | None = None
-        #: What its lanes know of.
+        #: The table that its lanes were made for.
         self.table = table
         if isinstance(plain, ParkingList):
             self.lanes = plain.lanes
@@ -53,7 +53,7 @@ class KeyedList(ParkingList):
             self._first = plain._first
 
     def turn_to(self, table: KeyTable) -> None:
-        """Have everything looked at again if keys mean something else now."""
+        """Have all messages examined again if the table of keys was replaced."""
         if self.table is table:
             return
         self.table = table
@@ -71,7 +71,8 @@ class KeyedList(ParkingList):
     # --- Examining -------------------------------------------------------------------------------
 
     def examine(self) -> Message | None:
-        """Take the next message in flight that must be examined, or None."""
+        """Take out the next message that must be examined, or return None; the caller must send or
+        park it."""
         self.rest = None
         front = self.front
         while self.freed:
@@ -82,7 +83,7 @@ class KeyedList(ParkingList):
             first, lane = heapq.heappop(self.freed)
             self._tombstones -= lane.shed(False)
             if lane.stamps and lane.stamps[0] != first:
-                heapq.heappush(self.freed, (lane.stamps[0], lane))  # its first ones have gone
+                heapq.heappush(self.freed, (lane.stamps[0], lane))  # its first messages have gone
             elif lane.stamps:
                 self.mask = 0
                 self.seen = 0
@@ -92,19 +93,18 @@ class KeyedList(ParkingList):
         return super().examine()
 
     def is_front_new(self) -> bool:
-        """Whether something has come back, so that it must be examined first."""
+        """Whether a message was put back, so that it must be examined first."""
         return bool(self.front.stamps)
 
     def return_to_front(self, message: Message) -> None:
-        """Look at the message in flight again when the lanes are done: there are too many of
-        them."""
+        """Have the message examined again after the lanes, because there are too many of them."""
         lane = Lane(0, 0)
         lane.put(self.stamp, message)
         self._look_again(lane)
 
     def take_of(self, selection: Selection, ready: int, owners: list[Owner]) -> Owner | None:
-        """Look whether the oldest message that one of those who are ready would take is for one
-        alone; the owner whose it is, or None when it is for several, or there is none.
+        """Find the oldest message that a ready consumer would take: if it is for one owner alone,
+        return this owner; None if it is for several consumers, or if there is none.
 
         Take it with ``take_owned``, or with ``take_parked``.
         """
@@ -128,7 +128,7 @@ class KeyedList(ParkingList):
         return found
 
     def take_owned(self, owner: Owner) -> Message:
-        """Take the oldest message of an owner in flight; there must be one."""
+        """Take out the oldest message for an owner; there must be one."""
         lane = self.owned[owner.number]
         self.stamp = lane.stamps[0]
         message = lane.take()
@@ -137,7 +137,7 @@ class KeyedList(ParkingList):
         return message
 
     def own(self, owner: Owner, message: Message) -> None:
-        """Let the message in flight wait for one consumer alone."""
+        """Let the examined message wait for this owner alone."""
         lane = self.owned.get(owner.number)
         if lane is None:
             lane = Lane(0, 0)
@@ -145,17 +145,17 @@ class KeyedList(ParkingList):
         lane.put(self.stamp, message)
 
     def disown(self, owner: Owner) -> None:
-        """Have that looked at again which was for one consumer alone."""
+        """Have all messages examined again that waited for this owner alone."""
         lane = self.owned.pop(owner.number, None)
         if lane is not None:
             self._look_again(lane)
 
     def has_room_to_hold(self, name: object, most: int) -> bool:
-        """Whether the message in flight can wait for this; *most* is a number of lanes."""
+        """Whether the examined message can wait for this name; *most* is the limit of lanes."""
         return self.rest is not None or name in self.held or len(self.held) < most
 
     def hold(self, name: object, message: Message) -> None:
-        """Let the message in flight wait for what has this name, and the rest of its lane."""
+        """Let the examined message, and the rest of its lane, wait until this name is free."""
         lane = self.rest
         if lane is None:
             lane = Lane(0, 0)
@@ -164,7 +164,7 @@ class KeyedList(ParkingList):
         self.hold_rest(name)
 
     def hold_rest(self, name: object) -> None:
-        """Let the rest of the lane of the message in flight wait for what has this name."""
+        """Let the rest of the examined message's lane wait until this name is free."""
         lane = self.rest
         self.rest = None
         if lane is None or not lane.stamps:
@@ -177,14 +177,14 @@ class KeyedList(ParkingList):
             there.put(stamp, message)
 
     def free_rest(self) -> None:
-        """Have the rest of the lane of the message in flight looked at next."""
+        """Have the rest of the examined message's lane examined next."""
         lane = self.rest
         self.rest = None
         if lane is not None and lane.stamps:
             heapq.heappush(self.freed, (lane.stamps[0], lane))
 
     def free(self, name: object) -> bool:
-        """What has this name is free; returns whether something waited for it."""
+        """Free the messages that wait for this name; return whether there are any."""
         lane = self.held.pop(name, None)
         if lane is None or not lane.stamps:
             return False
@@ -194,7 +194,7 @@ class KeyedList(ParkingList):
     # --- As one list -----------------------------------------------------------------------------
 
     def put_first(self, message: Message) -> None:
-        """Let *message* wait where it stood, or as the first."""
+        """Let *message* wait at its earlier position, or as the first."""
         grip = self.table.grips.get(message)
         if grip is None:
             super().put_first(message)

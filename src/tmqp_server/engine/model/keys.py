@@ -27,7 +27,7 @@ from tmqp_server.engine.model.sessions import Audience, Subscription
 
 __all__ = ["BUCKETS", "Bucket", "Grip", "KeyTable", "Owner", "bucket_of"]
 
-#: Into so many parts keys are divided where a part has one consumer.
+#: The number of parts into which sticky queues divide all keys.
 BUCKETS: Final = 1_024
 
 
@@ -37,7 +37,7 @@ def bucket_of(key: str) -> int:
 
 
 class Owner:
-    """A consumer that has buckets; ``number`` is never used twice in its table."""
+    """A consumer that owns buckets; ``number`` is never reused in its table."""
 
     __slots__ = ("number", "subscription", "filter", "buckets")
 
@@ -45,18 +45,18 @@ class Owner:
         self.number = number
         self.subscription = subscription
         self.filter: SubscriptionFilter | None = subscription.filter
-        #: Those that are his and are not closing.
+        #: The buckets that it owns and that are not closing.
         self.buckets: dict[int, Bucket] = {}
 
     def has_gone(self, takers: dict[int, Subscription]) -> bool:
-        """Whether it is not one of these any more, or wants other messages than it did."""
+        """Whether its consumer has left, or has another filter now."""
         subscription = self.subscription
         there = takers.get(subscription.session.number)
         return there is not subscription or subscription.filter is not self.filter
 
 
 class Bucket:
-    """That a bucket is somebody's; ``in_hand`` is how many messages of it he has."""
+    """A bucket with an owner; ``in_hand`` is the number of its messages in flight to the owner."""
 
     __slots__ = ("number", "owner", "in_hand", "closing")
 
@@ -64,13 +64,13 @@ class Bucket:
         self.number = number
         self.owner = owner
         self.in_hand = 0
-        #: It is to be his no longer when he has none in flight.
+        #: Its owner loses it when none of its messages is in flight.
         self.closing = False
 
 
 class Grip:
-    """What a message has: the key that it has locked, or the bucket of which it is in somebody's
-    hand; and where it stood among those of its priority when it came up last."""
+    """What a message holds: the key that it has locked, or the bucket of which it is in flight; and
+    its position among those of its priority when it was last examined."""
 
     __slots__ = ("lock", "bucket", "stamp")
 
@@ -81,7 +81,7 @@ class Grip:
 
 
 class KeyTable:
-    """What a queue knows of keys."""
+    """The keys of one queue."""
 
     __slots__ = (
         "strict",
@@ -99,36 +99,36 @@ class KeyTable:
         self.strict = strict
         #: What it is charged in the broker's books.
         self.memory = 0
-        #: Of all that is in flight, or has come back since.
+        #: What messages hold that are in flight, or have come back since.
         self.grips: dict[Message, Grip] = {}
-        #: Strict: the message for which others of its key wait, by the key.
+        #: Strict: the message that has locked each key.
         self.locks: dict[str, Message] = {}
-        #: Sticky: by number, whose it is, those who had it first in front.
+        #: Sticky: the owners of each bucket by its number, the oldest first.
         self.buckets: dict[int, list[Bucket]] = {}
         #: Sticky: by session number.
         self.owners: dict[int, Owner] = {}
-        #: The ring of the audience that it knows of.
+        #: The ring of the audience when the table was last updated.
         self.ring: list[Subscription] | None = None
-        #: Stands for the filters of consumers of whom none has one.
+        #: An empty selection, for audiences without filters.
         self.everybody = Selection()
         self._last = 0
 
     # --- Sticky ----------------------------------------------------------------------------------
 
     def add_owner(self, subscription: Subscription) -> None:
-        """Let a consumer have buckets."""
+        """Make a consumer an owner."""
         self._last += 1
         self.owners[subscription.session.number] = Owner(self._last, subscription)
 
     def assign(self, number: int, owner: Owner) -> Bucket:
-        """Let a bucket be somebody's."""
+        """Give a bucket to an owner."""
         bucket = Bucket(number, owner)
         owner.buckets[number] = bucket
         self.buckets.setdefault(number, []).append(bucket)
         return bucket
 
     def close(self, bucket: Bucket) -> bool:
-        """Take a bucket from its owner; True when it is free at once."""
+        """Take a bucket from its owner; return True if it is free immediately."""
         del bucket.owner.buckets[bucket.number]
         bucket.closing = True
         if bucket.in_hand:
@@ -137,14 +137,14 @@ class KeyTable:
         return True
 
     def drop(self, bucket: Bucket) -> None:
-        """Forget whose a bucket was."""
+        """Remove the record of a bucket's owner."""
         there = self.buckets[bucket.number]
         there.remove(bucket)
         if not there:
             del self.buckets[bucket.number]
 
     def surplus(self) -> list[Bucket]:
-        """What those have too many who have more than their share; what is in nobody's hand goes
+        """The buckets that owners have beyond their share; those without messages in flight come
         first."""
         found: list[Bucket] = []
         owners = self.owners
@@ -160,8 +160,8 @@ class KeyTable:
         return found
 
     def lightest(self, audience: Audience, places: int) -> Owner:
-        """Of those at these places of the ring, one at least, the one with the fewest buckets; of
-        those with a higher priority, where priorities differ."""
+        """The owner with the fewest buckets at these places of the ring, at least one; if
+        priorities differ, of those with the highest priority."""
         for tier in audience.tiers:
             if places & tier:
                 places &= tier

@@ -13,7 +13,8 @@ __all__ = ["Lane"]
 class Lane:
     """Messages that the same consumers would take, by their stamps.
 
-    ``mask`` says who that is, as far as the filters are concerned that were there at ``seen``.
+    ``mask`` has the filters that accept the messages, as far as these filters existed at the epoch
+    ``seen``.
     """
 
     __slots__ = ("mask", "seen", "messages", "stamps")
@@ -25,7 +26,7 @@ class Lane:
         self.stamps: deque[int] = deque()
 
     def put(self, stamp: int, message: Message) -> None:
-        """Let a message stand where its stamp says."""
+        """Insert a message at the position of its stamp."""
         stamps = self.stamps
         if not stamps or stamps[-1] < stamp:
             stamps.append(stamp)
@@ -36,11 +37,11 @@ class Lane:
         self.messages.insert(at, message)
 
     def place_of(self, stamp: int) -> int:
-        """How many messages stand before a stamp."""
+        """How many messages are before a stamp."""
         return bisect_left(self.stamps, stamp)
 
     def take_at(self, place: int) -> Message:
-        """Take out the message at a place, however long that takes."""
+        """Take out the message at an index, in linear time."""
         message = self.messages[place]
         del self.messages[place], self.stamps[place]
         return message
@@ -56,7 +57,7 @@ class Lane:
         return self.messages.pop()
 
     def shed(self, newest: bool) -> int:
-        """Drop tombstones from one end; returns how many there were."""
+        """Drop tombstones from one end; return their number."""
         messages, stamps = self.messages, self.stamps
         at = -1 if newest else 0
         shed = 0
@@ -71,7 +72,7 @@ class Lane:
         return shed
 
     def keep_only(self, unwanted: int) -> list[Message]:
-        """Take out what has one of these marks, and return it in order."""
+        """Remove the messages that have one of these marks, and return them in order."""
         found: list[Message] = []
         messages: deque[Message] = deque()
         stamps: deque[int] = deque()

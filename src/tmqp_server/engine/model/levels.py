@@ -20,15 +20,15 @@ __all__ = ["NO_STAMP", "LevelGauge", "Levels", "lowest_first"]
 _HIGHEST: Final = 9
 _USUAL: Final = 4
 _LANES: Final = _HIGHEST + 3
-#: The stamps of a level are less than half of this from its base.
+#: The stamps of a level differ from its base by less than half of this.
 _SHIFT: Final = 48
 _HALF: Final = 1 << (_SHIFT - 1)
-#: Greater than all stamps.
+#: Greater than every stamp.
 NO_STAMP: Final = 1 << 62
 
 
 class LevelGauge:
-    """Tells the levels of messages, by what is known of their wire forms at the time."""
+    """Tells the levels of messages, with the readers that are known at the time."""
 
     __slots__ = ("wires",)
 
@@ -45,10 +45,10 @@ class LevelGauge:
 
 
 class Levels:
-    """The lanes of the levels, those that have been used.
+    """The lanes of the levels that have been used.
 
-    The one in front has stamps from before there were levels, the last one what comes while
-    priorities do not count: then ``gauge`` is None.
+    The first lane has stamps from before there were levels; the last lane has messages that arrive
+    while priorities do not count, that is, while ``gauge`` is None.
     """
 
     __slots__ = ("_first", "_lanes", "_last", "gauge")
@@ -60,12 +60,12 @@ class Levels:
         self._first = 0
 
     def put_last(self, message: Message) -> None:
-        """Let *message* wait behind all of its level."""
+        """Append *message* to its level."""
         self._last += 1
         self.put(self._base(message) + self._last, message)
 
     def put_first(self, message: Message) -> None:
-        """Let *message* wait before all of its level."""
+        """Put *message* before all others of its level."""
         self._first -= 1
         self.put(self._base(message) + self._first, message)
 
@@ -75,7 +75,7 @@ class Levels:
         return place << _SHIFT
 
     def put(self, stamp: int, message: Message) -> None:
-        """Let *message* wait where its stamp says."""
+        """Put *message* at the position of its stamp."""
         place = _place_of(stamp)
         lane = self._lanes[place]
         if lane is None:
@@ -84,11 +84,11 @@ class Levels:
         lane.put(stamp, message)
 
     def lanes(self) -> list[Lane]:
-        """The lanes that have messages, or tombstones, the highest level first."""
+        """The lanes with messages or tombstones, the highest level first."""
         return [lane for lane in self._lanes if lane is not None and lane.stamps]
 
     def shed(self) -> int:
-        """Drop tombstones before the first message; returns how many there were."""
+        """Drop tombstones before the first message; return their number."""
         shed = 0
         for lane in self._lanes:
             if lane is not None and lane.stamps:
@@ -109,17 +109,17 @@ class Levels:
         return self.lanes()[0].take()
 
     def clear(self) -> None:
-        """Forget all messages."""
+        """Remove all messages."""
         self._lanes = [None] * _LANES
 
 
 def _place_of(stamp: int) -> int:
-    """Which lane a stamp is of."""
+    """The index of the lane of a stamp."""
     return (stamp + _HALF) >> _SHIFT
 
 
 def lowest_first(lanes: list[Lane]) -> tuple[Lane, int] | None:
-    """The oldest message of the lowest level in these lanes, by its lane and its place there; None
+    """The oldest message of the lowest level in these lanes, as its lane and its index there; None
     if there is none."""
     last = max([lane.stamps[-1] for lane in lanes if lane.stamps], default=-1)
     if last < 0:

@@ -8,8 +8,9 @@ Every push creates a message, so it has few fields: yes/no facts share one integ
 properties that only some messages have (an expiry, a count of put-backs, a saved copy) are in a
 ``Rare`` record that is created on demand.
 
-A message is always in exactly one place: waiting in its queue, deferred, in flight to one or
-several consumers, or settled.  The code that moves it updates the queue's counters (``queues.py``).
+A message is always in exactly one place: waiting in its queue, deferred, withheld until its batch
+or commit is saved, in flight to one or several consumers, or settled.  The code that moves it
+updates the queue's counters (``queues.py``).
 """
 
 from __future__ import annotations
@@ -59,65 +60,66 @@ __all__ = [
 
 #: It is in the high-priority list (F85).
 MARK_HIGH: Final = 1
-#: Its producer asked to be told what happened to it.
+#: Its producer requested a confirm.
 MARK_WANTS: Final = 2
-#: Its producer has been told, or will be by a confirm that waits for the storage (F77).
+#: Its producer got a confirm, or will get the one that waits for the storage (F77).
 MARK_CONFIRMED: Final = 4
-#: The storage has it and has said so.
+#: The storage has saved it.
 MARK_SAVED: Final = 8
-#: The storage has been asked to keep it and has not answered.
+#: The storage was asked to save it and has not answered.
 MARK_SAVING: Final = 16
-#: Some consumer answered for it since it was last sent.
+#: A consumer has answered it since it was last sent.
 MARK_ANSWERED: Final = 32
-#: It goes back to the front, or the end, when its last delivery is closed.
+#: It is put back to the front, or the end, when its last delivery is closed.
 MARK_BACK_START: Final = 64
 MARK_BACK_END: Final = 128
 MARK_BACK: Final = 192
-#: It is settled; a list that still holds it must skip it.
+#: It is settled, and a tombstone if it is still in a list.
 MARK_GONE: Final = 256
 #: Another message with the same id was in flight in its queue when it was sent.
 MARK_DUPLICATE: Final = 512
-#: Other nodes have it too and are told when this queue is done with it; it is in ``Queue.shared``.
+#: Other nodes have it, too, and are notified when this queue has settled it; it is in
+#: ``Queue.shared``.
 MARK_SHARED: Final = 1_024
-#: Another node is done with it, so it is not sent again.
+#: Another node has settled it, so it is not sent again.
 MARK_DECIDED: Final = 2_048
-#: A consumer refused it since it was last sent (noted for shared messages only).
+#: A consumer has refused it since it was last sent (only for shared messages).
 MARK_NEGATIVE: Final = 4_096
-#: It could not be saved although its queue promises that; it is about to be dropped.
+#: It could not be saved although its queue is durable; it will be dropped.
 MARK_FAILED: Final = 8_192
-#: Its confirm waits for the storage's answer with those of the run it came in.
+#: Its confirm waits for the storage's answer together with those of its run.
 MARK_TOGETHER: Final = 16_384
-#: It is in flight, or about to be, with consumers that have times of their own; see ``timed.py``.
+#: It is in flight, or will be, to consumers that have their own times; see ``timed.py``.
 MARK_TIMED: Final = 32_768
-#: Such a consumer was silent although it is there, or the producer was notified of its silence.
+#: Such a consumer did not answer although it is connected, or the producer was notified of that.
 MARK_SILENT: Final = 65_536
-#: It goes back without counting as put back: whoever wanted that gave it back so.
+#: Its put-back does not count, because whoever released it said so.
 MARK_UNCOUNTED: Final = 131_072
-#: Others of its key or bucket wait for it, or may; it has a grip in ``Queue.keys``.
+#: Other messages of its key or bucket may wait for it; it has a grip in ``Queue.keys``.
 MARK_KEYED: Final = 262_144
-#: A feed made it from a message of another queue: ``wire`` names that one.
+#: A feed copied it from another queue, which ``wire`` names.
 MARK_COPY: Final = 524_288
-#: The feeds of its queue have it, so that only consumers still get it.
+#: The feeds of its queue have it, so only consumers still get it.
 MARK_FED: Final = 1_048_576
-#: Its queue promises to save it, and nobody else has it: what cannot be saved now stays, and is
-#: saved later; see ``debts.py``.
+#: Its queue is durable, and nothing else has it: if it cannot be saved now, it stays and is saved
+#: later; see ``debts.py``.
 MARK_OWED: Final = 2_097_152
-#: It is deferred, and is to be on disk only when the storage has it.
+#: It is deferred, and will be on disk only when the storage has it.
 MARK_AWAY: Final = 4_194_304
-#: Its event MessageProduced waits for the storage's answer, as its confirm does.
+#: Its event MessageProduced waits for the storage's answer, like its confirm.
 MARK_UNTOLD: Final = 8_388_608
 #: Its confirm waits until the feeds of its queue have it; see ``awaited_copies.py``.
 MARK_AWAITS: Final = 16_777_216
-#: Its confirm need not wait for the storage when its consumer is done with it first; see
+#: Its confirm need not wait for the storage if its consumer acknowledges it first; see
 #: ``done_confirms.py``.
 MARK_DONE_CONFIRMS: Final = 33_554_432
 
 
 class Timing:
-    """When those who have a message must have answered.
+    """When the consumers that have a message must have answered.
 
-    ``due`` is the next time of all.  Nearly always one consumer has its own time, which needs no
-    table.
+    ``due`` is the earliest of these times.  Nearly always, only one consumer has its own time,
+    which needs no table.
     """
 
     __slots__ = ("number", "own", "others", "due")
@@ -129,7 +131,7 @@ class Timing:
         self.due = NEVER
 
     def set(self, number: int, due: float) -> None:
-        """Give a consumer its own time."""
+        """Set a consumer's own time."""
         if number == self.number:
             self.own = due
         elif self.others is None:
@@ -138,7 +140,7 @@ class Timing:
             self.others[number] = due
 
     def get(self, number: int, usual: float) -> float:
-        """The time of a consumer, the usual one if it has none of its own."""
+        """The time of a consumer; *usual* if it has no own time."""
         if number == self.number:
             return self.own
         return usual if self.others is None else self.others.get(number, usual)
@@ -146,7 +148,7 @@ class Timing:
 
 @mypyc_attr(acyclic=True)
 class Rare(Record):
-    """What only some messages need."""
+    """The properties that only some messages need."""
 
     __slots__ = (
         "put_backs",
@@ -167,31 +169,33 @@ class Rare(Record):
 
     def __init__(self) -> None:
         self.put_backs = 0
-        #: Queues it has gone through as a dead letter.
+        #: How often it has been moved as a dead letter.
         self.hops = 0
         #: Monotonic seconds, or NEVER.
         self.expires_at = NEVER
         #: Not to be sent before this time; monotonic seconds, or AT_ONCE.
         self.due_at = AT_ONCE
-        #: The number under which the storage was asked last to keep it; 0 is never.
+        #: The ticket of the last request to save it; 0 for none.
         self.ticket = 0
-        #: The sequence under which the storage has it in its queue, or was asked to; 0 is none.
+        #: The sequence under which the storage has it in its queue, or was asked to save it; 0 for
+        #: none.
         self.stored = 0
-        #: A copy that is owed until that one is safe, and the key of the queue it is in; 0 is none.
+        #: A copy that is owed until that one is saved: the key of its queue, and its sequence; 0
+        #: for none.
         self.old_key = 0
         self.old = 0
-        #: Copies that were asked for after that one and before this one: key and sequence.  The
-        #: storage may have them or not.
+        #: Copies that were requested after that one and before this one: key and sequence.  The
+        #: storage may or may not have them.
         self.between: list[tuple[int, int]] | None = None
-        #: Its key among the messages in flight, when it is a duplicate.
+        #: Its key in the table of messages in flight, if it is a duplicate.
         self.key = ""
         #: The confirm that waits for the storage's answer.
         self.held_confirm: Record | None = None
-        #: How many consumers it went to when it was pushed; -1 when its producer did not ask.
+        #: How many consumers got it immediately; -1 if its producer did not request the number.
         self.receivers = -1
-        #: The times of those who have it, if some have their own.
+        #: The times of the consumers that have it, if some have their own.
         self.timing: Timing | None = None
-        #: Consumers, by number, whose answer is part of a batch that is not safe yet.
+        #: The numbers of consumers whose answer is part of a batch that is not saved yet.
         self.settling: dict[int, None] | None = None
 
 
@@ -242,14 +246,15 @@ class Message:
         self.marks = marks
         self.sequence = sequence
         self.attempts = 0
-        #: Monotonic seconds of the last sending; of one that was never sent, since when it waits,
-        #: or 0 if that is not known.
+        #: When it was last sent, in monotonic seconds; if it was never sent, since when it waits,
+        #: or 0 if that is unknown.
         self.sent_at = 0.0
         #: The one consumer that has it, or None.
         self.holder: Client | None = None
-        #: The consumers that have it, by number, when they are several; a closed one is taken out.
+        #: The consumers that have it, by number, if there are several; those that have answered are
+        #: removed.
         self.holders: dict[int, Client] | None = None
-        #: What these are charged in the broker's books.
+        #: The charge for that table in the broker's books.
         self.held = 0
         self.rare: Rare | None = None
 
@@ -358,37 +363,38 @@ class Message:
 class SubscriptionFilter:
     """Chooses which of a channel's messages one subscription gets; made by a door.
 
-    A filter is pure and answers the same for the same message.  One that raises takes the message
-    as refused.
+    A filter is pure and always gives the same result for the same message.  If it raises, the
+    message counts as not accepted.
     """
 
     def accepts(self, message: Message) -> bool:
-        """Whether the subscription wants *message*; this base wants every one."""
+        """Whether the subscription wants *message*; this base wants every message."""
         return True
 
     def identity(self) -> object:
-        """Equal for filters that accept the same messages; this base is like no other."""
+        """Return equal objects for filters that accept the same messages; this base equals no
+        other."""
         return self
 
     def family(self) -> object:
-        """Equal for filters that look at the same part of a message, or None."""
+        """Return equal objects for filters that examine the same part of a message, or None."""
         return None
 
     def key_of(self, message: Message) -> object:
-        """That part of *message*, the same for all filters of the family: messages with equal keys
-        are accepted, or not, alike.  None when it is not worth comparing."""
+        """That part of *message*, equal for all filters of the family: messages with equal keys are
+        all accepted or all not accepted.  None if it is not worth comparing."""
         return None
 
     def is_counted(self) -> bool:
-        """Whether it is one of the few that an audience may have (``MAX_FILTERS``).  One that looks
-        at nothing but who has sent a message need not be, if it has a family and keys: what it
-        accepts is found out once for each sender."""
+        """Whether it counts against the number of filters of an audience (``MAX_FILTERS``).  A
+        filter that examines only the producer need not count, if it has a family and keys: its
+        result is determined once for each producer."""
         return True
 
 
 def verdict(chooser: SubscriptionFilter | None, message: Message) -> bool | None:
-    """Whether a filter, if there is one, accepts a message; None if it has raised: a door's filter
-    hurts nobody but those who asked for it."""
+    """Whether a filter, if there is one, accepts a message; None if it has raised, which affects
+    only the clients that requested it."""
     if chooser is None:
         return True
     try:
@@ -399,44 +405,44 @@ def verdict(chooser: SubscriptionFilter | None, message: Message) -> bool | None
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Wires:
-    """What the engine needs of the wire forms of messages; made by the doors, who alone know what a
-    message says.  This base knows nothing."""
+    """Reads what only doors know about messages; made by the doors.  This base knows nothing."""
 
     def key_of(self, message: Message) -> str:
-        """The key of *message*, the same each time; empty if it has none."""
+        """The key of *message*, always the same; empty if it has none."""
         return ""
 
     def priority_of(self, message: Message) -> int:
-        """The priority of *message*, 0 to 9, the same each time."""
+        """The priority of *message*, 0 to 9, always the same."""
         return 9 if message.marks & MARK_HIGH else 4
 
     def pack(self, message: Message) -> bytes | None:
-        """The wire form of *message* as ``size`` bytes, of which ``unpack`` makes an equal one, and
-        the message's id; None where that cannot be, as in this base."""
+        """The wire form and the id of *message* as ``size`` bytes, from which ``unpack`` makes an
+        equal one; None if that is not possible, as in this base."""
         return None
 
     def unpack(self, packed: bytes) -> tuple[list[str], list[int], list[object]]:
-        """What was packed, message by message: the ids, the sizes and the wire forms.
+        """The packed messages: their ids, sizes and wire forms.
 
-        :param packed: the bytes of one or several, one after the other.
+        :param packed: the bytes of one or several messages, one after the other.
         """
         raise NotImplementedError
 
     def trace_of(self, message: Message) -> str:
-        """The id of the trace that *message* is part of, 32 hexadecimal digits; else nothing."""
+        """The id of the trace that *message* is part of, 32 hexadecimal digits; empty if there is
+        none."""
         return ""
 
     def filter_of(self, language: str, text: str) -> SubscriptionFilter:
-        """A filter as it was written down.
+        """Make a filter from its written form.
 
-        :raises ValueError: when it cannot be understood.
+        :raises ValueError: if the text is invalid.
         """
         raise ValueError(f"filters such as {text!r} in {language!r} are not supported")
 
     def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         """The wire form that *message* has as a dead letter, and how many bytes larger it is.
 
-        :param reason: why it is one: ``put-backs``, ``expired`` or ``full``.
+        :param reason: why it is a dead letter: ``put-backs``, ``expired`` or ``full``.
         :param queue_name: the queue that it leaves, ``channel;id``.
         """
         return message.wire, 0

@@ -23,16 +23,16 @@ from tmqp_server.engine.model.waiting_parts import WaitingPart
 
 __all__ = ["MOST_PACKED", "PackedPart", "packed_form"]
 
-#: More would be made at once when it is the turn of the first.
+#: A larger part would restore too many messages at once when it is its turn.
 MOST_PACKED: Final = 64
-#: The objects of a larger message are little beside its bytes, which would be copied.
+#: For larger messages, the overhead of the objects is small, and their bytes would be copied.
 _LARGEST_BYTES: Final = 4_096
 _PLAIN_MARKS: Final = MARK_HIGH | MARK_WANTS | MARK_CONFIRMED
 
 
 def packed_form(message: Message, wires: Wires) -> bytes | None:
-    """The bytes as which *message*, which nobody has been sent, can wait, or None if there is more
-    to it than can be made of them again."""
+    """The bytes as which *message* can wait; None if it was sent before, or if it cannot be
+    restored completely from them."""
     if (
         message.rare is not None
         or message.attempts != 0
@@ -44,7 +44,7 @@ def packed_form(message: Message, wires: Wires) -> bytes | None:
 
 
 class PackedPart(WaitingPart):
-    """Some messages of one queue and priority, as they came."""
+    """Messages of one queue and priority, packed, in order of arrival."""
 
     __slots__ = (
         "_channels",
@@ -67,12 +67,12 @@ class PackedPart(WaitingPart):
         self._producers: list[Origin] = []
         self._channels: list[str] = []
         self._marks: list[int] = []
-        # Not lists, which hold an object of 24 or 32 bytes for each number.
+        # Not lists, which need an object of 24 or 32 bytes for each number.
         self._sequences = array("q")
         self._since = array("d")
 
     def take_in(self, message: Message, packed: bytes) -> bool:
-        """Let one more message wait here as the last one; False where this part is complete."""
+        """Append a message; return False if this part is complete."""
         if self._is_complete or self.made is not None:
             return False
         self._packed.append(packed)
@@ -86,13 +86,13 @@ class PackedPart(WaitingPart):
         return True
 
     def complete(self) -> None:
-        """Take no more in, and keep the bytes of all in one piece."""
+        """Accept no more messages, and join the bytes of all."""
         self._is_complete = True
         if len(self._packed) > 1:
             self._packed = [b"".join(self._packed)]
 
     def _make(self) -> list[Message]:
-        """The messages, with wire forms like those they came with."""
+        """Restore the messages, with wire forms equal to the original ones."""
         ids, sizes, wires = self._wires.unpack(b"".join(self._packed))
         assert len(ids) == len(self._producers), "each is one message again"
         messages: list[Message] = []

@@ -33,10 +33,10 @@ __all__ = ["ParkingList", "with_levels"]
 
 
 class ParkingList(WaitingList):
-    """Messages of one priority, of which some are parked by who would take them.
+    """Messages of one priority, some of which are parked by the consumers that would take them.
 
-    ``examine`` takes one in flight, which then must ``park`` or ``leave``; ``stamp``, ``mask`` and
-    ``seen`` are about it.
+    ``examine`` and ``take_parked`` take out one message, the examined one; then call
+    ``park``, ``leave`` or ``return_to_front``.  ``stamp``, ``mask`` and ``seen`` are about it.
     """
 
     __slots__ = (
@@ -62,11 +62,11 @@ class ParkingList(WaitingList):
         self._wheel = plain._wheel
         self.lanes: dict[int, Lane] = {}
         self.front = Lane(0, 0)
-        #: A heap of lanes by their first stamps, or by those of messages that have gone since.
+        #: A heap of lanes by the stamps of their first messages, which may have left since.
         self.older: list[tuple[int, Lane]] = []
-        #: None where priorities have never counted.
+        #: None if priorities have never counted.
         self.levels: Levels | None = None
-        #: Up to which filter the lanes know of.
+        #: The last filter that the lanes take into account.
         self.epoch = 0
         self.stamp = 0
         self.mask = 0
@@ -77,7 +77,7 @@ class ParkingList(WaitingList):
     # --- Examining -------------------------------------------------------------------------------
 
     def follow(self, selection: Selection) -> None:
-        """Have what is parked examined again if there are filters that it knows nothing of."""
+        """Have the parked messages examined again if there are new filters."""
         if self.epoch == selection.epoch:
             return
         for lane in self.lanes.values():
@@ -87,7 +87,7 @@ class ParkingList(WaitingList):
         self.epoch = selection.epoch
 
     def examine(self) -> Message | None:
-        """Take the next message in flight that must be examined, or None."""
+        """Take out the next message that must be examined, or return None."""
         self.mask = 0
         self.seen = 0
         front = self.front
@@ -101,7 +101,7 @@ class ParkingList(WaitingList):
             first, lane = heapq.heappop(self.older)
             self._tombstones -= lane.shed(False)
             if lane.stamps and lane.stamps[0] != first:
-                heapq.heappush(self.older, (lane.stamps[0], lane))  # its first ones have gone
+                heapq.heappush(self.older, (lane.stamps[0], lane))  # its first messages have gone
             elif lane.stamps:
                 self.stamp = first
                 self.mask = lane.mask
@@ -128,7 +128,7 @@ class ParkingList(WaitingList):
         return None if self.stamp == NO_STAMP else levels.take()
 
     def is_outranked(self, stamp: int) -> bool:
-        """Whether something that nobody has looked at goes before what has this stamp."""
+        """Whether a message that was not examined goes before the one with this stamp."""
         levels = self.levels
         if levels is None:
             return False
@@ -137,17 +137,17 @@ class ParkingList(WaitingList):
         return first != NO_STAMP and first < stamp
 
     def is_front_new(self) -> bool:
-        """Whether something was put back before all others, so that it must be examined first."""
+        """Whether a message was put back before all others, so that it must be examined first."""
         stamps = self.front.stamps
         return bool(stamps) and stamps[0] < 0
 
     def return_to_front(self, message: Message) -> None:
-        """Look at the message in flight again when the lanes are done: there are too many of
+        """Have the examined message examined again after the lanes, because there are too many of
         them."""
         self.front.put(self.stamp, message)
 
     def park(self, message: Message, mask: int) -> None:
-        """Park the message that is being examined in the lane of the consumers that accept it."""
+        """Park the examined message in the lane of the consumers that accept it."""
         lane = self.lanes.get(mask)
         if lane is None:
             lane = Lane(mask, self.epoch)
@@ -155,14 +155,14 @@ class ParkingList(WaitingList):
         lane.put(self.stamp, message)
 
     def leave(self, message: Message) -> None:
-        """The message in flight goes."""
+        """Note that the examined message leaves the list."""
         self.count -= 1
         if message.rare is not None:
             self._stop_expiry(message)
 
     def take_parked(self, selection: Selection, ready: int) -> Message | None:
-        """Take the oldest parked message that one of those who are ready would take in flight, or
-        None; ``mask`` says who would."""
+        """Take out the oldest parked message that a ready consumer would take, or return None;
+        ``mask`` has the filters that accept it."""
         best: Lane | None = None
         empty: list[int] = []
         for mask, lane in self.lanes.items():
@@ -188,7 +188,7 @@ class ParkingList(WaitingList):
     # --- As one list -----------------------------------------------------------------------------
 
     def put_last(self, message: Message) -> None:
-        """Let *message* wait as the last, or as the last of its level."""
+        """Append *message*, or append it to its level."""
         levels = self.levels
         if levels is None:
             super().put_last(message)
@@ -197,7 +197,7 @@ class ParkingList(WaitingList):
         self._put(message)
 
     def put_first(self, message: Message) -> None:
-        """Let *message* wait as the first, or as the first of its level."""
+        """Put *message* first, or first in its level."""
         levels = self.levels
         if levels is None:
             self._first -= 1
@@ -208,7 +208,7 @@ class ParkingList(WaitingList):
         self._put(message)
 
     def turn_levels(self, gauge: LevelGauge | None) -> None:
-        """Let priorities count for what comes from now on, or no longer."""
+        """Let priorities count for further messages, or no longer."""
         if self.levels is None:
             self.levels = Levels()
         self.levels.gauge = gauge
@@ -218,7 +218,7 @@ class ParkingList(WaitingList):
         return lanes if self.levels is None else lanes + self.levels.lanes()
 
     def _end(self, newest: bool) -> Lane | None:
-        """The lane with the first message of all, or the last; None when all are in none."""
+        """The lane with the first or last message of all lanes; None if they have no message."""
         best: Lane | None = None
         at = -1 if newest else 0
         for lane in self._parts():
@@ -228,7 +228,7 @@ class ParkingList(WaitingList):
         return best
 
     def take(self) -> Message:
-        """Take out the first message; there must be one."""
+        """Remove and return the first message; there must be one."""
         lane = self._end(False)
         if lane is None or (self.levels is not None and self._has_plain()):
             return super().take()
@@ -237,7 +237,7 @@ class ParkingList(WaitingList):
         return message
 
     def take_oldest(self) -> Message:
-        """Take out the message that has waited longest, of the lowest level."""
+        """Remove and return the message of the lowest level that has waited longest."""
         if self.levels is None or self._has_plain():
             return self.take()
         for lane in self._parts():
@@ -249,7 +249,7 @@ class ParkingList(WaitingList):
         return message
 
     def take_newest(self) -> Message:
-        """Take out the last message; there must be one."""
+        """Remove and return the last message; there must be one."""
         lane = self._end(True)
         if lane is None or (self._has_plain() and not self._ends_in_levels()):
             return super().take_newest()
@@ -272,7 +272,7 @@ class ParkingList(WaitingList):
         return self.levels is not None and bool(self.levels.lanes())
 
     def _has_plain(self) -> bool:
-        """Whether somebody waits whom nobody has looked at."""
+        """Whether there are messages that were not examined yet, outside the levels."""
         while self._has_parts:
             last = self._last_part()
             if last is not None and not last[-1].marks & MARK_GONE:
@@ -287,11 +287,11 @@ class ParkingList(WaitingList):
         return bool(messages)
 
     def messages(self) -> list[Message]:
-        """Those that wait, in order."""
+        """The waiting messages, in order."""
         return [*self._parked(), *super().messages()]
 
     def holds(self, message: Message) -> bool:
-        """Whether a message waits here, parked or not."""
+        """Whether a message is in this list, parked or not."""
         if super().holds(message):
             return True
         for lane in self._parts():
@@ -300,7 +300,7 @@ class ParkingList(WaitingList):
         return False
 
     def snapshot(self) -> list[WaitingPart]:
-        """All there is at this moment, settled ones among them, copied lane by lane."""
+        """A copy of everything at this moment, with tombstones, lane by lane."""
         found = [WaitingPart(list(lane.messages)) for lane in self._parts()]
         return found + super().snapshot()
 
@@ -322,11 +322,11 @@ class ParkingList(WaitingList):
             self._drop_tombstones()
 
     def parked(self) -> int:
-        """How many have been looked at, tombstones included."""
+        """The number of examined messages, tombstones included."""
         return sum([len(lane.messages) for lane in self._parts()])
 
     def take_failed(self) -> list[Message]:
-        """Take out all messages that could not be saved, and all tombstones."""
+        """Remove all tombstones and all messages that could not be saved; return the latter."""
         failed: list[Message] = []
         for lane in self._parts():
             for message in lane.keep_only(MARK_FAILED | MARK_GONE):
@@ -344,12 +344,12 @@ class ParkingList(WaitingList):
         heapq.heapify(self.older)
 
     def sent_before(self) -> list[Message]:
-        """The messages that wait although they have been sent, or put back."""
+        """The waiting messages that have been sent or put back before."""
         parked = [each for each in self._parked() if each.attempts or each.put_backs]
         return parked + super().sent_before()
 
     def detach(self) -> list[deque[Message]]:
-        """Take out everything at once, tombstones included."""
+        """Remove and return everything at once, tombstones included."""
         found = [lane.messages for lane in self._parts() if lane.messages]
         self.lanes = {}
         self.front = Lane(0, 0)
@@ -360,7 +360,7 @@ class ParkingList(WaitingList):
 
 
 def with_levels(waiting: WaitingList, gauge: LevelGauge | None) -> ParkingList:
-    """A list in which priorities count, or no longer; with what waits in another."""
+    """The same list with or without priorities, with all its messages."""
     found = waiting if isinstance(waiting, ParkingList) else ParkingList(waiting)
     found.turn_levels(gauge)
     return found

@@ -8,8 +8,8 @@ __all__ = ["SurveyInProgress"]
 
 
 class SurveyInProgress:
-    """A walk over all queues: the keys of those that it has ``seen``, and what those had counted
-    that went before it came to them (``left``)."""
+    """A walk over all queues: the keys of the queues that it has ``seen``, and the counters of
+    those that were removed before it reached them (``left``)."""
 
     __slots__ = ("left", "seen")
 

@@ -23,8 +23,9 @@ _EITHER: Final = ASKS_ACKNOWLEDGE | ASKS_RESPONSE
 class _Question:
     """One direct message: the answers that may still come, by the number of the receiver.
 
-    With ``elsewhere`` other nodes have it too, so that any node may bring an answer.  One that
-    ``is_shared`` stands for several, whose only receiver has not answered: it is never changed.
+    With ``elsewhere``, other nodes have the message, too, and any node may forward an answer.  A
+    question that ``is_shared`` stands for several messages, whose only receiver has not answered;
+    it is never changed.
     """
 
     __slots__ = (
@@ -40,7 +41,7 @@ class _Question:
 
     def __init__(self, receivers: list[int], asks: int, elsewhere: bool, until: float) -> None:
         self.asks_response = asks & ASKS_RESPONSE != 0
-        # Whoever is to respond may acknowledge before.
+        # A receiver that is to respond may acknowledge before.
         allowed = _EITHER if self.asks_response else ASKS_ACKNOWLEDGE
         #: The first receiver, and which of its answers may still come.
         self.first = receivers[0] if receivers else 0
@@ -57,13 +58,13 @@ class _Question:
         self.memory = 0
 
     def may(self, number: int) -> int:
-        """Which answers may still come from a receiver."""
+        """The answers that may still come from a receiver."""
         if number == self.first:
             return self.first_may
         return 0 if self.others is None else self.others.get(number, 0)
 
     def let(self, number: int, allowed: int) -> None:
-        """Let these answers come from a receiver, 0 for none."""
+        """Allow these answers from a receiver, 0 for none."""
         if number == self.first:
             self.first_may = allowed
         elif allowed:
@@ -74,20 +75,20 @@ class _Question:
             self.others.pop(number, None)
 
     def receivers(self) -> list[int]:
-        """Those from whom an answer may still come."""
+        """The receivers from which an answer may still come."""
         found = [self.first] if self.first_may else []
         return found if self.others is None else found + list(self.others)
 
     def is_answered(self) -> bool:
-        """Whether no answer may come any more."""
+        """Whether no more answers may come."""
         return not self.first_may and not self.others
 
 
 class Questions:
     """The direct messages of one session that wait for an answer, by id, the oldest first.
 
-    :param most: how many there may be; the oldest is forgotten for one more.
-    :param books: counts the memory that they take.
+    :param most: the limit; beyond it, the oldest is dropped.
+    :param books: is charged for their memory.
     """
 
     __slots__ = ("_books", "_by_id", "_most", "_until")
@@ -96,7 +97,7 @@ class Questions:
         self._books = books
         self._by_id: dict[str, _Question] = {}
         self._most = most
-        #: None of them is forgotten for its age before this time.
+        #: None of them is old enough to be dropped before this time.
         self._until = 0.0
 
     def __len__(self) -> int:
@@ -105,19 +106,20 @@ class Questions:
     def ask(
         self, message_id: str, receivers: list[int], asks: int, elsewhere: bool, until: float
     ) -> None:
-        """Remember who was brought a message and may answer it.
+        """Record the receivers of a message, which may answer it.
 
         :param receivers: the numbers of their sessions.
         :param asks: one or both of ASKS_ACKNOWLEDGE and ASKS_RESPONSE.
-        :param elsewhere: whether it was given to other nodes as well.
-        :param until: when it is forgotten, in monotonic seconds; never less than before.
+        :param elsewhere: whether other nodes have it, too.
+        :param until: when it is dropped, in monotonic seconds; never less than for earlier
+            messages.
         """
         by_id = self._by_id
         before = self._forget(message_id) if message_id in by_id else None
         question = _Question(receivers, asks, elsewhere, until)
         count = len(receivers)
         if before is not None:
-            # A router brings one message to the receivers of several bindings, one after another.
+            # A router forwards one message to the receivers of several bindings, one after another.
             for number in before.receivers():
                 if not question.may(number):
                     question.let(number, before.may(number))
@@ -134,9 +136,9 @@ class Questions:
     def ask_all(
         self, message_ids: list[str], receivers: list[int], asks: int, until: float
     ) -> bool:
-        """Remember the same of several messages that one session was brought.
+        """The same for several messages with one receiver.
 
-        :returns: False, with nothing done, if there may be no memory for all, or not all ids are
+        :returns: False, with nothing done, if there may not be enough memory, or not all ids are
             ASCII.
         """
         characters = "".join(message_ids)
@@ -173,20 +175,20 @@ class Questions:
         return question
 
     def memory(self) -> int:
-        """What they are charged in the broker's books."""
+        """Their charge in the broker's books."""
         return sum([question.memory for question in self._by_id.values()])
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Drop all of them."""
         self._books.refund(self.memory())
         self._by_id = {}
 
     def takes(self, message_id: str, number: int, answer: int, node: bool, now: float) -> bool:
-        """Whether an answer may be passed on; it is counted then, and not taken again.
+        """Whether an answer may be forwarded; if so, it is recorded and not accepted again.
 
         :param number: the session that answers.
-        :param answer: ASKS_ACKNOWLEDGE or ASKS_RESPONSE, what it is.
-        :param node: whether that session is another node's.
+        :param answer: ASKS_ACKNOWLEDGE or ASKS_RESPONSE.
+        :param node: whether that session is another node.
         """
         if now >= self._until:
             self._forget_old(now)
@@ -209,9 +211,9 @@ class Questions:
         return True
 
     def takes_all(self, message_ids: list[str], number: int, answer: int, now: float) -> list[int]:
-        """Answers of one kind from a session that is no node's, as for :meth:`takes`.
+        """Record answers of one kind from a session that is not a node, as :meth:`takes` does.
 
-        :returns: the places of those that may not be passed on.
+        :returns: the indexes of those that may not be forwarded.
         """
         if now >= self._until:
             self._forget_old(now)
@@ -235,7 +237,7 @@ class Questions:
         return refused
 
     def _own(self, message_id: str, shared: _Question) -> _Question:
-        """The same question for one message, to be changed."""
+        """Replace a shared question with an equal one for this message alone."""
         asks = ASKS_RESPONSE if shared.asks_response else ASKS_ACKNOWLEDGE
         question = _Question([shared.first], asks, False, shared.until)
         question.memory = shared.memory

@@ -1,7 +1,7 @@
 """How often something happened in the last minute, in two numbers.
 
 The minute is divided into six slots of ten seconds: the current one and the five before it count.
-All of them are parts of one number, the current slot the lowest.
+All slots are parts of one number; the current one is the lowest part.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _ALL_BITS: Final = (1 << (_SLOTS * _SLOT_BITS)) - 1
 
 
 def slot_at(now_ns: int) -> int:
-    """The slot that runs at a time."""
+    """The number of the slot at a time."""
     return now_ns // _SLOT_NS
 
 
 def turned(slots: int, steps: int) -> int:
-    """The counts after the running slot has changed so many times."""
+    """The counts after so many changes of the slot."""
     if steps >= _SLOTS:
         return 0
     return (slots << (_SLOT_BITS * steps)) & _ALL_BITS
 
 
 def sum_of(slots: int) -> int:
-    """What all slots count."""
+    """The sum of all slots."""
     total = 0
     while slots:
         total += slots & _SLOT_MASK
@@ -39,7 +39,7 @@ def sum_of(slots: int) -> int:
 
 
 class Rate:
-    """Counts something: ``total``, and in the last minute."""
+    """Counts something, in total and in the last minute."""
 
     __slots__ = ("total", "_recent", "_slot")
 
@@ -49,13 +49,13 @@ class Rate:
         self._slot = 0
 
     def add(self, count: int, now_ns: int) -> None:
-        """Count so many."""
+        """Add *count*."""
         self._turn(now_ns)
         self.total += count
         self._recent += count
 
     def per_minute(self, now_ns: int) -> int:
-        """How many there were in the last minute."""
+        """The count of the last minute."""
         self._turn(now_ns)
         return sum_of(self._recent)
 

@@ -8,9 +8,9 @@ __all__ = ["Recipients"]
 
 
 class Recipients:
-    """Who gets a message of which some want nothing: as effects want it, shared by all of them.
+    """The consumers that get a message which not all want, in the form of effects, which share it.
 
-    ``missed`` are those who want it and are deaf.
+    ``missed`` is the number of consumers that want it but are deaf.
     """
 
     __slots__ = ("numbers", "first", "rest", "clients", "missed")
@@ -23,5 +23,5 @@ class Recipients:
         self.missed = missed
 
     def only(self) -> Client | None:
-        """Who gets it, where that is one."""
+        """The consumer that gets it, if it is only one; otherwise None."""
         return self.clients[self.numbers[0]] if len(self.numbers) == 1 else None

@@ -12,11 +12,12 @@ __all__ = ["Removal"]
 class Removal:
     """A channel that is being removed.
 
-    *session* is told when it is over; None tells nobody.  With *deserted* the channel is removed
-    because it is empty (F101): queues that are not are left, and so is the rest when somebody joins
-    meanwhile.  With ``unused`` it is removed because it has neither consumers nor feeds any more.
-    ``others`` are removed together with it and must be over before the session is told.
-    ``change`` is the ticket of the last change that the storage was asked for, 0 for none.
+    *session*, if it is not None, is answered when the removal is over.  With *deserted*, the
+    channel is removed because it is empty (F101): queues that are not empty stay, and so does
+    everything else if a client joins meanwhile.  With ``unused``, it is removed because it has
+    neither consumers nor feeds.  ``others`` are removed together with it, and must be over before
+    the session is answered.  ``change`` is the ticket of the last change that the storage was asked
+    to save, 0 for none.
     """
 
     __slots__ = (
@@ -45,14 +46,14 @@ class Removal:
         self.change = 0
 
     def last_change(self) -> int:
-        """The last change of it and the others that the storage was asked for; 0 for none."""
+        """The ticket of the last change of this removal and the others; 0 for none."""
         last = self.change
         for each in self.others or ():
             last = max(last, each.change)
         return last
 
     def waits(self) -> bool:
-        """Whether others that are removed together with it are not over."""
+        """Whether other removals that belong to it are not over."""
         others = self.others
         if others is not None:
             for each in others:
@@ -61,7 +62,7 @@ class Removal:
         return False
 
     def is_void(self) -> bool:
-        """Whether the reason for it has gone."""
+        """Whether its reason no longer applies."""
         channel = self.channel
         if self.unused and not self.begun:
             return channel.is_used()
@@ -70,10 +71,10 @@ class Removal:
         )
 
     def next_queue(self) -> Queue | None:
-        """The next queue, in the order of creation; the channel must have one.
+        """The next queue to close, in the order of creation; the channel must have one.
 
-        It may be closed already, for others remove queues as well.  None when each has been looked
-        at once and that is enough.
+        It may be closed already, because other operations remove queues, too.  None if each has
+        been examined once and that is enough.
         """
         leaving = self.channel.leaving
         if not leaving:

@@ -5,9 +5,9 @@ tests a message once, which gives its *mask*: the bits of the filters that accep
 determines the places of the ring that would take the message (*takers*): those of the filters'
 consumers, and all without a filter.  Joins and leaves change the takers, but no mask.
 
-``epoch`` counts all filters that were ever added.  A bit is reused when no consumer has its filter
-any more, but for a filter of a later epoch: a mask that was made up to some epoch needs only the
-tests of later filters.
+``epoch`` counts all filters that were ever added.  A bit whose filter no
+consumer has any more may be reused by a later filter, which has a later epoch: so a mask that is
+complete up to some epoch needs only the tests of later filters.
 
 The number of filters is limited, because each tests each message.  Families of filters that are not
 counted have as many members as there are consumers: a family finds the result by its key.
@@ -21,11 +21,11 @@ from tmqp_server.engine.model.message import Message, SubscriptionFilter, verdic
 
 __all__ = ["EVERYBODY", "MAX_FILTERS", "Selection", "WantedBy"]
 
-#: Distinct filters of one audience, but for those that are not counted.
+#: Distinct filters of one audience, not including uncounted ones.
 MAX_FILTERS: Final = 64
-#: A bit for every place of a ring.
+#: A bit for every place of the ring.
 EVERYBODY: Final = -1
-#: Ready-made answers that are kept.
+#: The most results that are kept.
 _MOST_ANSWERS: Final = 1_024
 
 
@@ -37,15 +37,15 @@ class WantedBy:
     def __init__(self, filter: SubscriptionFilter, bit: int, born: int) -> None:
         self.filter = filter
         self.bit = bit
-        #: Its epoch.
+        #: The epoch in which it was added.
         self.born = born
         self.members = 0
-        #: A bit for each place of the ring that has it.
+        #: A bit for each place of the ring whose consumer has it.
         self.places = 0
 
 
 class Selection:
-    """The filters of an audience."""
+    """The distinct filters of an audience."""
 
     __slots__ = (
         "slots", "epoch", "failures", "family", "_counted", "_free", "_takers", "_open", "_known",
@@ -56,26 +56,26 @@ class Selection:
         self.epoch = 0
         #: How often a filter has raised.
         self.failures = 0
-        #: The bits that are free, without an end, and how many slots are counted.
+        #: The free bits (infinitely many), and the number of counted slots.
         self._free = -1
         self._counted = 0
-        #: The places that have no filter.
+        #: The places without a filter.
         self._open = 0
-        #: Places by mask, as far as asked for since the ring was formed.
+        #: Places by mask, for the masks that were needed since the ring was formed.
         self._takers: dict[int, int] = {}
-        #: Masks by what of the message they follow from, where one family of filters says that.
+        #: Masks by the key of a message, if all filters are of one family.
         self._known: dict[object, int] = {}
-        #: That of all filters; None where they look at different parts of a message.
+        #: The family of all filters; None if they examine different parts of a message.
         self.family: object = None
 
     def has_room(self, filter: SubscriptionFilter) -> bool:
-        """Whether one more consumer may have it."""
+        """Whether a further consumer may have this filter."""
         if self._counted < MAX_FILTERS or not filter.is_counted():
             return True
         return filter.identity() in self.slots
 
     def add(self, filter: SubscriptionFilter) -> None:
-        """Count a consumer that has it; there must be room."""
+        """Count a further consumer with this filter; there must be room."""
         identity = filter.identity()
         slot = self.slots.get(identity)
         if slot is None:
@@ -91,7 +91,7 @@ class Selection:
         slot.members += 1
 
     def remove(self, filter: SubscriptionFilter) -> None:
-        """Count a consumer that had it and is gone."""
+        """Count a consumer with this filter as gone."""
         identity = filter.identity()
         slot = self.slots[identity]
         slot.members -= 1
@@ -104,12 +104,12 @@ class Selection:
                 self.family = self._common_family()
 
     def _forget(self) -> None:
-        """The filters are others: forget what follows from them."""
+        """Drop the results that depend on the set of filters."""
         self._known = {}
         self._takers = {}
 
     def _common_family(self) -> object:
-        """The family of all filters, if they have one."""
+        """The family of all filters, if they have the same one."""
         found: object = None
         for at, slot in enumerate(self.slots.values()):
             family = slot.filter.family()
@@ -121,7 +121,8 @@ class Selection:
     # --- Places ----------------------------------------------------------------------------------
 
     def place(self, filters: list[SubscriptionFilter | None]) -> None:
-        """The ring is formed again: the filters of those who are in it, in order."""
+        """Update the places of all filters, because the ring was formed again: *filters* has that
+        of each place."""
         self._takers = {}
         self._open = 0
         for slot in self.slots.values():
@@ -133,7 +134,7 @@ class Selection:
                 self.slots[chosen.identity()].places |= 1 << at
 
     def takers(self, mask: int) -> int:
-        """A bit for each place of the ring that takes messages of this mask."""
+        """The places of the ring, as bits, that take messages of this mask."""
         found = self._takers.get(mask)
         if found is None:
             found = self._open
@@ -148,7 +149,8 @@ class Selection:
     # --- Messages --------------------------------------------------------------------------------
 
     def mask_of(self, message: Message, mask: int = 0, seen: int = 0) -> int:
-        """The bits of the filters that accept a message, whose mask is known up to an epoch."""
+        """The bits of the filters that accept a message; *mask* is known already up to the epoch
+        *seen*."""
         key: object = None
         if self.family is not None and seen == 0:
             key = self._key_of(message)
@@ -168,8 +170,8 @@ class Selection:
         return mask
 
     def mask_of_all(self, sample: Message) -> int:
-        """The mask of messages that are all alike in what the family looks at; -1, with nothing
-        counted, where each must be examined by itself."""
+        """The mask of messages that are equal for the family; if each must be examined separately,
+        return -1 and count nothing."""
         key = self._key_of(sample)
         if key is None:
             return -1

@@ -38,7 +38,7 @@ __all__ = ["Audience", "EventSubscription", "Pulling", "Session", "Subscription"
 class Session(Client):
     """A connected client, or one of its branches, with what it has joined, by the channel's key.
 
-    ``event_subscriptions`` are kept by ``notices.py``, by the place that they are about.
+    ``notices.py`` keeps ``event_subscriptions``, by their keys.
     """
 
     __slots__ = (
@@ -78,26 +78,25 @@ class Session(Client):
             node,
             host,
         )
-        #: The recipients of what it alone gets; always this very list, which is never changed.
+        #: A list with only this session, for effects; never changed or replaced.
         self.alone = [number]
         self.subscriptions: dict[str, Subscription] = {}
         #: Its pulls that are in progress, oldest first.
         self.pulls: list[Pulling] = []
         self.event_subscriptions: dict[tuple[int, str, int], EventSubscription] = {}
-        #: What it is charged in the broker's books.
+        #: Its charge in the broker's books.
         self.memory = 0
-        #: The keys of the channels that end with it; None as long as there was none.
+        #: The keys of the channels that end with it; None until there is one.
         self.owned: dict[str, None] | None = None
-        #: Its direct messages that wait for an answer; None as long as there was none.
+        #: Its direct messages that wait for an answer; None until there is one.
         self.asked: Questions | None = None
         #: Whose branch it is; None for a client.
         self.parent: Session | None = None
-        #: Its branches by number, in the order of opening; None as long as there was none.
+        #: Its branches by number, in the order of opening; None until there is one.
         self.branches: dict[int, Session] | None = None
 
     def end(self) -> None:
-        """Note that the connection has ended, and keep next to nothing: deliveries in flight refer
-        to this session until they time out."""
+        """Note that the connection has ended, and keep only what deliveries in flight refer to."""
         self.alive = False
         self.origin.end()
         self.properties = None
@@ -113,13 +112,13 @@ class Session(Client):
             self.asked = None
 
     def take_terms(self) -> None:
-        """From now on whoever gives to it, or takes from it, looks at its terms."""
+        """Note that it has terms, which every delivery and answer must observe from now on."""
         self.termed = True
         self.closely = True
         self.most = 0
 
     def delivered_in_all(self) -> int:
-        """Deliveries to this session, those to whole audiences included."""
+        """The number of deliveries to this session, including those to whole audiences."""
         total = self.delivered
         for subscription in self.subscriptions.values():
             if not subscription.deaf:
@@ -130,7 +129,7 @@ class Session(Client):
 class Pulling:
     """A pull in progress; what it waits for is in ``pulls.py``.
 
-    ``count`` messages were promised, ``left`` of them are still to be sent, ``index`` were.
+    ``count`` messages were reserved; ``index`` of them were sent, and ``left`` still have to be.
     """
 
     __slots__ = (
@@ -178,16 +177,16 @@ class Pulling:
         #: It is in ``Queue.parked``.
         self.parked = False
         self.over = False
-        #: The handler kept a message from this consumer.
+        #: The handler did not allow a message for this consumer.
         self.refused = False
-        #: Sequence numbers of the messages it took that went back at once.
+        #: The sequences of messages that it took and that were put back immediately.
         self.returned: set[int] = set()
-        #: What it is charged in the broker's books.
+        #: Its charge in the broker's books.
         self.memory = 0
 
 
 class EventSubscription:
-    """One session's wish to be notified of an event; ``channel`` is spelt as it spelt it (F131).
+    """One session's subscription to an event; ``channel`` is as the session spelt it (F131).
 
     ``specified`` asks for the form of the specification.
     """
@@ -201,7 +200,7 @@ class EventSubscription:
 
 
 class Subscription(AcceptedTerms):
-    """One session's place in one audience."""
+    """The subscription of a session to a channel: its place in the audience."""
 
     __slots__ = (
         "session",
@@ -231,11 +230,11 @@ class Subscription(AcceptedTerms):
         super().__init__()
         self.session = session
         self.audience = audience
-        #: Deliveries that may still be sent; -1 is no bound.
+        #: Deliveries that may still be sent; -1 for no limit.
         self.credit = credit
         self.filter = filter
         self.joined_at = joined_at
-        #: What the audience's count of deliveries to all was when this one joined, or heard again.
+        #: The audience's ``fanouts`` when this subscription began, or could hear again.
         self.fanouts_before = audience.fanouts
         # Counted in the audience's numbers of the same name.
         self.stalled = False
@@ -255,7 +254,7 @@ class Subscription(AcceptedTerms):
         return not self.session.blocked and self.credit != 0 and not self.is_full()
 
     def accept(self, terms: Terms) -> None:
-        """Take over terms; what they do not say stays as it is."""
+        """Apply terms; those that are not given stay as they are."""
         if self.holds is None:
             self.session.take_terms()
         if self.take_over(terms):
@@ -264,7 +263,7 @@ class Subscription(AcceptedTerms):
         self.audience.recount(self)
 
     def hold(self, queue: QueueFacts, message: Message) -> None:
-        """Note a delivery that is to be answered; it must have terms."""
+        """Record a delivery that must be answered; the subscription must have terms."""
         assert self.holds is not None, "it has terms"
         self.holds[message] = queue
         if self.ack_timeout_s:
@@ -273,8 +272,8 @@ class Subscription(AcceptedTerms):
             self.audience.recount(self)
 
     def drop(self, message: Message) -> bool:
-        """Note that a delivery is over; returns whether the subscription can take one again that
-        could not."""
+        """Record that a delivery is over; return whether the subscription can take deliveries again
+        that could not before."""
         holds = self.holds
         if holds is None or message not in holds:
             return False
@@ -320,11 +319,11 @@ class Audience:
         self.stalled = 0
         self.deaf = 0
         self.special = 0
-        #: How many have a filter.
+        #: The number of subscriptions with a filter.
         self.filters = 0
-        #: Messages that went to all; see Subscription.fanouts_before.
+        #: Messages that went to all; see ``Subscription.fanouts_before``.
         self.fanouts = 0
-        #: Somebody joined, left, pulled or read since this was last cleared; see ``IdleTimer``.
+        #: A client joined, left, pulled or read since this was last cleared; see ``IdleTimer``.
         self.used = False
         self.line: deque[QueueFacts] = deque()
         # The recipients, as effects want them: see ``refresh``.
@@ -336,37 +335,38 @@ class Audience:
         #: The subscriptions in join order, and a bit for each place that is not stalled.
         self.ring: list[Subscription] = []
         self.ready = 0
-        #: The recipients are no longer right.
+        #: The recipients must be updated.
         self.stale = False
-        #: The ring is not either: somebody has joined or left.  Who only can take nothing for a
-        #: while keeps the place, so that the ring costs nothing where credit comes and goes.
+        #: The ring must be updated, too: a client has joined or left.  Consumers that temporarily
+        #: cannot take messages keep their places, so that the ring is not rebuilt whenever credit
+        #: changes.
         self.scattered = False
         #: The places of each priority, the highest first; empty while all have the same.
         self.tiers: list[int] = []
-        #: Everybody is exclusive; see ``let_one_take``.
+        #: All consumers count as exclusive; see ``let_one_take``.
         self.single = False
-        #: Who alone takes messages that go to one consumer: of the exclusive ones, the first of the
-        #: highest priority.  None without any; right when the ring is.
+        #: The only taker of messages that go to one consumer: the first exclusive one of the
+        #: highest priority, or None.  Valid when the ring is.
         self.sole: Subscription | None = None
         #: The distinct filters; None before there was one.
         self.selection: Selection | None = None
-        #: How many have a finite credit, or terms.
+        #: The number of subscriptions with a finite credit, or terms.
         self.metered = 0
-        #: The recipients by mask, as far as asked for since they were right.
+        #: The recipients by mask, for the masks that were needed since the last update.
         self._chosen: dict[int, Recipients] = {}
 
     def has_room_for(self, filter: SubscriptionFilter | None) -> bool:
-        """Whether there may be one more consumer with this filter."""
+        """Whether there may be a further consumer with this filter."""
         return filter is None or self.selection is None or self.selection.has_room(filter)
 
     def let_one_take(self, single: bool) -> None:
-        """Let one consumer take all messages that go to one, as if everybody were exclusive."""
+        """If *single*, one consumer takes all messages that go to one, as if all were exclusive."""
         self.single = single
         self.scattered = True
         self.stale = True
 
     def add(self, subscription: Subscription) -> None:
-        """Let a session that is not in join, as the last."""
+        """Add a session that has not joined yet, as the last one."""
         self.subscriptions[subscription.session.number] = subscription
         self.used = True
         self.stale = True
@@ -374,7 +374,7 @@ class Audience:
         self.recount(subscription)
 
     def remove(self, subscription: Subscription) -> None:
-        """Let a session that is in go."""
+        """Remove a session that has joined."""
         session = subscription.session
         del self.subscriptions[session.number]
         self.used = True
@@ -421,7 +421,7 @@ class Audience:
             self._select(subscription, subscription.filter)
 
     def _select(self, subscription: Subscription, filter: SubscriptionFilter | None) -> None:
-        """Let the selection know of another filter of a subscription."""
+        """Replace the filter of a subscription in the selection."""
         selection = self.selection
         if selection is None:
             selection = Selection()
@@ -437,7 +437,7 @@ class Audience:
         self.stale = True
 
     def _note_hearing(self, subscription: Subscription, deaf: bool) -> None:
-        """Leave a subscription out of the lists, or take it in again."""
+        """Take a subscription out of the lists, or put it back."""
         subscription.deaf = deaf
         self.stale = True
         if deaf:
@@ -448,7 +448,7 @@ class Audience:
             subscription.fanouts_before = self.fanouts
 
     def refresh(self) -> None:
-        """Make the recipients right; new lists, for effects may hold the old ones."""
+        """Update the recipients, as new lists, because effects may refer to the old ones."""
         if not self.stale:
             return
         self.stale = False
@@ -471,7 +471,7 @@ class Audience:
             self.only = clients[everyone[0]]
 
     def _form_ring(self) -> None:
-        """Give everybody a place in join order."""
+        """Give every subscription a place in join order."""
         self.scattered = False
         self.ring = list(self.subscriptions.values())
         self.sole = sole_of(self.ring, self.single)
@@ -488,7 +488,7 @@ class Audience:
             self.selection.place([each.filter for each in self.ring])
 
     def chosen_by(self, mask: int) -> Recipients:
-        """Those who hear a message and want it, by the mask of the filters that accept it."""
+        """The consumers that hear and want a message, by the mask of the filters that accept it."""
         self.refresh()
         found = self._chosen.get(mask)
         if found is None:
@@ -516,7 +516,7 @@ class Audience:
         return self.ready
 
     def next_of(self, places: int, turn: int) -> Subscription:
-        """Of these places of the ring, one at least, the next after a place, in turn."""
+        """Of these places of the ring, at least one, the next one after *turn*."""
         if self.tiers:
             places = self._highest(places)
         place = turn + 1
@@ -526,11 +526,11 @@ class Audience:
         return self.ring[(places & -places).bit_length() - 1]
 
     def next_ready(self, turn: int, takers: int = EVERYBODY) -> Subscription | None:
-        """The next after a place, in turn, of these places, that can take a delivery now; None if
-        nobody can.
+        """Of the places *takers*, the next one after *turn* that can take a delivery now; None if
+        there is none.
 
-        The turn is a position, which nobody adjusts when a client leaves; past the last one the
-        first is next (F90).
+        The turn is a position, which is not adjusted when a client leaves; after the last position
+        comes the first (F90).
         """
         if self.scattered:
             self._form_ring()
@@ -552,18 +552,18 @@ class Audience:
         return self.sole
 
     def takers(self) -> list[Subscription]:
-        """Those who take messages that go to one consumer, in join order."""
+        """The consumers that take messages that go to one consumer, in join order."""
         sole = self.sole_taker()
         return self.ring if sole is None else [sole]
 
     def has_tiers(self) -> bool:
-        """Whether some have a higher priority than others."""
+        """Whether some consumers have a higher priority than others."""
         if self.scattered:
             self._form_ring()
         return bool(self.tiers)
 
     def _highest(self, ready: int) -> int:
-        """Those of some places that have the highest priority."""
+        """Of these places, those with the highest priority."""
         for tier in self.tiers:
             if ready & tier:
                 return ready & tier
@@ -572,8 +572,8 @@ class Audience:
     def can_take(self, exclusive: bool) -> bool:
         """Whether a queue that keeps its messages may send one now.
 
-        It needs one consumer that can take it, or, unless *exclusive* (one consumer gets each
-        message), all of them: nobody who joined must miss a message for being slow.
+        If *exclusive* (each goes to one consumer), one consumer must be able to take it, otherwise
+        all: a slow consumer must not miss messages.
         """
         if self.stalled == 0:
             return bool(self.subscriptions)
@@ -584,7 +584,7 @@ class Audience:
 
 
 def _tiers_of(ring: list[Subscription]) -> list[int]:
-    """The places of each priority, the highest first; nothing if all are the same."""
+    """The places of each priority, the highest first; empty if all priorities are the same."""
     places: dict[int, int] = {}
     for subscription in ring:
         priority = subscription.priority
@@ -594,7 +594,7 @@ def _tiers_of(ring: list[Subscription]) -> list[int]:
 
 #: Lists of recipients that are kept for one audience.
 _MOST_CHOSEN: Final = 256
-#: Shared by all sessions that have ended; nothing is ever added to these.
+#: Shared by all sessions that have ended; never changed.
 _NO_SUBSCRIPTIONS: Final[dict[str, Subscription]] = {}
 _NO_PULLS: Final[list[Pulling]] = []
 _NO_LISTENING: Final[dict[tuple[int, str, int], EventSubscription]] = {}

@@ -42,14 +42,14 @@ __all__ = [
     "TransactionSnapshot",
 ]
 
-#: What a transaction, or an epoch, is.
+#: The states of a transaction, and an epoch.
 OPEN: Final = "open"
 COMMITTING: Final = "committing"
 COMMITTED: Final = "committed"
 #: A push into it was refused: it can only be aborted.
 BROKEN: Final = "broken"
 
-#: Where a message is, of those that somebody looks at.
+#: The states of a browsed message.
 BROWSED_WAITING: Final = 1
 BROWSED_DEFERRED: Final = 2
 BROWSED_IN_FLIGHT: Final = 4
@@ -57,10 +57,10 @@ BROWSED_ALL: Final = 7
 
 
 class BrowsedMessage(Record):
-    """A message of a queue, as somebody sees it who looks into the queue.
+    """A message of a queue, as shown by a browse.
 
-    What may have changed when somebody reads it stands beside the ``message`` itself.
-    ``state`` is one of ``BROWSED_...``; ``kept`` says that the storage has it, or is about to.
+    What may change later is copied from the ``message``.  ``state`` is one of ``BROWSED_...``;
+    ``kept`` means that the storage has the message or was asked to save it.
     """
 
     __slots__ = (
@@ -111,7 +111,7 @@ class BrowsedMessage(Record):
 
 
 class BrowseSnapshot(Record):
-    """Messages of one queue, by rising sequence; whether their producers are to be hidden."""
+    """Messages of one queue, by rising sequence, and whether their producers must be hidden."""
 
     __slots__ = ("items", "hide_source")
 
@@ -135,10 +135,11 @@ class ChannelSnapshot(Record):
 
 
 class FeedSnapshot(Record):
-    """One feed: the queues, the filter as it was written down, and what happened to messages.
+    """One feed: its queues, the written form of its filter, and its counters.
 
-    ``copied`` were; ``passed`` its filter did not accept; ``skipped`` the target could not take.
-    ``waiting`` is how many messages wait in the source, of which there is no copy yet.
+    ``copied`` messages were copied, ``passed`` were not accepted by the filter, and the target
+    could not take ``skipped``.  ``waiting`` is the number of messages that wait in the source and
+    are not copied yet.
     """
 
     __slots__ = (
@@ -172,11 +173,11 @@ class FeedSnapshot(Record):
 class QueueSnapshot(Record):
     """One queue (F68): its own options (contradiction 44), its counters, and where messages are.
 
-    The counters from ``accepted`` to ``dropped`` balance: accepted = priority_messages + messages
-    + deferred + in_flight + done + expired + dead + cleared + dropped.  Of the waiting messages
-    ``spilled`` are on disk only; ``overflowed`` and ``damaged`` ones are among the dropped.
-    ``consumers`` have joined the channel; ``oldest_since_s`` is when the first of the messages that
-    wait in memory came.
+    Unless a batch or commit is being saved, the counters from ``accepted`` to ``dropped`` balance:
+    accepted = priority_messages + messages + deferred + in_flight + done + expired + dead + cleared
+    + dropped.  Of the waiting messages ``spilled`` are on disk only; ``overflowed`` and ``damaged``
+    ones are among the dropped.  ``consumers`` have joined the channel; ``oldest_since_s`` is when
+    the first of the messages that wait in memory arrived.
     """
 
     __slots__ = (
@@ -275,10 +276,11 @@ def _time(seconds: float) -> float | None:
 
 
 class ClientSnapshot(Record):
-    """One client (F69).  ``online_ms`` counts from connecting, or from joining in a channel.
+    """One client (F69).  ``online_ms`` counts from connecting, or, among the consumers of a
+    channel, from joining.
 
-    Of a client with branches the counts are those of all together; a branch, which is seen among
-    the consumers of a channel, shows its client and what it has had itself.
+    The counters of a client include those of its branches; a branch, which appears among the
+    consumers of a channel, has the data of its client but its own counters.
     """
 
     __slots__ = (
@@ -322,7 +324,7 @@ class ClientSnapshot(Record):
 
 
 class ServerSnapshot(Record):
-    """The server itself: its time, and how much of its largest limits is used."""
+    """The server itself: its time, and how much of its most important limits is used."""
 
     __slots__ = ("now", "sessions", "max_sessions", "total_bytes", "max_total_bytes")
 
@@ -403,16 +405,16 @@ class BrokerStatistics(Record):
         #: Memory charged for messages, and for everything else (see ``books.py``).
         self.bytes = bytes_
         self.state_bytes = state_bytes
-        #: Messages the storage was asked to keep and has not answered for.
+        #: Messages that the storage was asked to save and has not answered.
         self.unsynced = unsynced
         self.dead_lettered = dead_lettered
         #: Confirms not made because the producer had gone.
         self.confirms_skipped = confirms_skipped
-        #: Commands of sessions that were not connected (any more).
+        #: Commands of sessions that were not connected.
         self.stray_commands = stray_commands
         #: Acknowledges for queues that do not exist.
         self.unknown_acks = unknown_acks
-        #: Answers of the storage to nothing that was asked.
+        #: Answers of the storage that match no request.
         self.unknown_tickets = unknown_tickets
         #: Direct messages not sent to a client because its outbound buffer was full.
         self.directs_skipped = directs_skipped
@@ -430,9 +432,9 @@ class BrokerStatistics(Record):
 class OffsetsSnapshot(Record):
     """What can be read of a queue.
 
-    Where nothing is kept, ``latest`` is the last sequence that was used and ``earliest`` the next.
-    ``committed`` (-1: no such cursor) and ``at`` (behind ``latest``: none) are None when nobody
-    asked for them.
+    If nothing is kept, ``latest`` is the last sequence that was used and ``earliest`` the next.
+    ``committed`` (-1: no such cursor) and ``at`` (greater than ``latest``: none) are None if they
+    were not requested.
     """
 
     __slots__ = (
@@ -462,9 +464,9 @@ class OffsetsSnapshot(Record):
 
 
 class CursorSnapshot(Record):
-    """Where a reader is: done with everything up to ``sequence``.
+    """The position of a reader, which has processed everything up to ``sequence``.
 
-    ``behind`` and ``behind_bytes`` are what is kept after that, None when nobody asked.
+    ``behind`` and ``behind_bytes`` measure what is kept after that; None if not requested.
     """
 
     __slots__ = (
@@ -490,8 +492,8 @@ class CursorSnapshot(Record):
 class KeptOffsets(Record):
     """What is kept of a queue, as the storage says; all 0 for nothing.
 
-    ``earliest`` and ``latest`` are sequences, ``oldest_us`` is when the earliest came, in
-    microseconds of Unix time.  ``at`` is the first one that came at the time asked about or later.
+    ``earliest`` and ``latest`` are sequences, ``oldest_us`` is when the earliest arrived, in
+    microseconds of Unix time.  ``at`` is the first one that arrived at the requested time or later.
     """
 
     __slots__ = ("earliest", "latest", "count", "bytes", "oldest_us", "at")
@@ -516,9 +518,9 @@ class KeptOffsets(Record):
 class TransactionSnapshot(Record):
     """A transaction, or (with the number 0) the last epoch that an application committed.
 
-    ``count`` and ``size`` are about the messages staged or committed; ``at`` is when the one
-    times out if nothing more is pushed, or when the other was committed; monotonic seconds, None
-    for unknown.
+    ``count`` and ``size`` are those of the messages staged or committed; ``at`` is when the
+    transaction times out if nothing more is pushed, or when the epoch was committed, in monotonic
+    seconds; None for unknown.
     """
 
     __slots__ = (

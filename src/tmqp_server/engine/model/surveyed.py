@@ -25,8 +25,8 @@ class SurveyedClient(Record):
 
 
 class SubscriptionSnapshot(Record):
-    """What a client has joined: ``credit`` and ``window`` are -1 for no bound, ``held`` is what it
-    has unanswered, None if nobody counts that."""
+    """A channel that a client has joined: ``credit`` and ``window`` are -1 for no limit, ``held``
+    is the number of unanswered deliveries, None if it is not counted."""
 
     __slots__ = (
         "channel",
@@ -54,7 +54,8 @@ class SubscriptionSnapshot(Record):
 
 
 class ClientDetails(Record):
-    """One client, and what it and its branches have joined, as far as that may be shown."""
+    """One client, and the channels that it and its branches have joined, as far as they may be
+    shown."""
 
     __slots__ = ("client", "subscriptions")
 

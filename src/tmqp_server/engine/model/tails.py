@@ -17,22 +17,22 @@ __all__ = ["Tail"]
 
 
 class Tail:
-    """The part of one priority of one queue that is on disk only."""
+    """The messages of one priority of one queue that are on disk only."""
 
     __slots__ = ("after", "bytes", "count", "fetching", "last", "skip", "unsynced")
 
     def __init__(self, after: int, last: int) -> None:
-        #: Everything up to this sequence has come back.
+        #: Everything up to this sequence has been read back.
         self.after = after
         #: The last sequence that the storage has confirmed.
         self.last = last
-        #: Messages in it, those the storage has not confirmed included.
+        #: Messages in it, including those that the storage has not confirmed.
         self.count = 0
         #: The bytes of these messages.
         self.bytes = 0
         #: Messages in it that the storage has not confirmed.
         self.unsynced = 0
-        #: A portion has been asked for.
+        #: A portion has been requested.
         self.fetching = False
         #: Sequences within the range that are not part of it.
         self.skip: dict[int, None] = {}

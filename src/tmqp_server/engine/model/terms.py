@@ -23,18 +23,18 @@ _Taker = TypeVar("_Taker", bound="AcceptedTerms")
 
 
 class Terms(Record):
-    """What a subscriber wants of its deliveries; None says nothing.
+    """The terms that a subscriber requests for its deliveries; None leaves a term unchanged.
 
-    At most ``window`` deliveries are unanswered at a time (-1: no bound; 0 sends none), in all
-    queues of the channel; what a queue needs no answer for does not count, and neither does what
-    was sent before there were terms.  ``ack_timeout_ms`` is the subscriber's own acknowledgement
-    timeout, 0 for the queue's, -1 for none as long as it has joined.  ``returns`` says what
-    happens to what it has when it leaves or its connection ends: ``PUT_BACK_NO`` lets it time out
-    (F99), ``PUT_BACK_START`` and ``PUT_BACK_END`` have it go back at once, as by ``Release``;
-    where ``counts`` is false, that does not count as a put-back.
-    Where a message goes to one consumer, those of a higher ``priority`` come first.  While some are
-    ``exclusive``, the first of these, of the highest priority among them, gets every such message,
-    and the others none, until it leaves or is exclusive no more.
+    At most ``window`` deliveries are unanswered at a time (-1: no limit; 0: none are sent), in all
+    queues of the channel; deliveries that need no answer do not count, nor do those from before
+    there were terms.  ``ack_timeout_ms`` is the subscriber's own acknowledgement timeout, 0 for the
+    queue's, -1 for none as long as it has joined.  ``returns`` says what happens to its unanswered
+    deliveries when it leaves or its connection ends: with ``PUT_BACK_NO`` they time out (F99), with
+    ``PUT_BACK_START`` and ``PUT_BACK_END`` they are put back immediately, as by ``Release``; if
+    ``counts`` is false, that does not count as a put-back.  If each message goes to one consumer,
+    those of a higher ``priority`` come first.  While some are ``exclusive``, the first of these, of
+    the highest priority among them, gets every such message, and the others none, until it leaves
+    or is no longer exclusive.
     """
 
     __slots__ = ("window", "ack_timeout_ms", "returns", "priority", "counts", "exclusive")
@@ -56,7 +56,7 @@ class Terms(Record):
         self.exclusive = exclusive
 
     def problem(self, limits: EngineLimits) -> int:
-        """0 when a subscription can have these terms, else the result code to answer."""
+        """0 if a subscription can have these terms, otherwise the result code to answer."""
         if self.window is not None and self.window < -1:
             return RESULT_BAD_REQUEST
         if self.returns is not None and not PUT_BACK_NO <= self.returns <= PUT_BACK_END:
@@ -70,7 +70,7 @@ class Terms(Record):
 
 
 class AcceptedTerms:
-    """The terms that hold for a subscription, and what it has in flight because of them."""
+    """The actual terms of a subscription, and its deliveries in flight."""
 
     __slots__ = (
         "holds",
@@ -83,34 +83,35 @@ class AcceptedTerms:
     )
 
     def __init__(self) -> None:
-        #: What it has unanswered, and of which queue, in the order of sending; None if it has no
-        #: terms.  Of what was sent before it had terms nothing is known.
+        #: Its unanswered deliveries and their queues, in the order of sending; None if it has no
+        #: terms.  Deliveries from before it had terms are missing.
         self.holds: dict[Message, QueueFacts] | None = None
-        #: How much that may be; -1 is no bound.
+        #: The limit of their number; -1 for none.
         self.window = -1
-        #: Its own acknowledgement timeout: 0 is none, so that the queue's holds; NEVER waits as
-        #: long as it is there.
+        #: Its own acknowledgement timeout: 0 for the queue's, NEVER for none as long as it has
+        #: joined.
         self.ack_timeout_s = 0.0
-        #: Where that goes when it leaves (PUT_BACK_NO: it times out, F99); whether that counts.
+        #: Where they are put back when it leaves (PUT_BACK_NO: they time out, F99); whether that
+        #: counts.
         self.returns, self.counts = PUT_BACK_NO, True
-        #: Those of a higher priority come first where a message goes to one consumer.
+        #: If a message goes to one consumer, those of a higher priority come first.
         self.priority = 0
-        #: It wants to be that one, for all messages.
+        #: It requests to get all messages that go to one consumer.
         self.exclusive = False
 
     def is_full(self) -> bool:
-        """Whether it has as much unanswered as it wants."""
+        """Whether its window is used up."""
         holds = self.holds
         return holds is not None and 0 <= self.window <= len(holds)
 
     def left_in_window(self) -> int:
-        """How many deliveries more it wants; it must have a window."""
+        """How many more deliveries its window allows; it must have a window."""
         return self.window if self.holds is None else max(self.window - len(self.holds), 0)
 
     def take_over(self, terms: Terms) -> bool:
-        """Take over terms; what they do not say stays as it is.
+        """Apply terms; those that are not given stay as they are.
 
-        Returns whether somebody else may come first now.
+        Return whether another consumer may come first now.
         """
         if self.holds is None:
             self.holds = {}
@@ -130,8 +131,8 @@ class AcceptedTerms:
 
 
 def sole_of(consumers: list[_Taker], single: bool) -> _Taker | None:
-    """Of those who are exclusive, or of all if there is to be a *single* one, the first of the
-    highest priority."""
+    """The first consumer of the highest priority among those that are exclusive, or, if *single*,
+    among all; None if there is none."""
     found: _Taker | None = None
     for each in consumers:
         if (single or each.exclusive) and (found is None or each.priority > found.priority):

@@ -1,4 +1,4 @@
-"""Deliveries with their own timeouts: by a consumer's terms, or extended.
+"""Deliveries with their own timeouts: from a consumer's terms, or extended.
 
 A queue's other messages in flight are in the order of their timeouts, because all have the queue's
 timeout.  These are separate, with a heap that knows the next one.  An entry of the heap may be out
@@ -17,14 +17,14 @@ from tmqp_server.engine.model.times import NEVER
 
 __all__ = ["TimedFlights", "due_of", "set_due", "timing_of"]
 
-#: So many entries out of date are no matter.
+#: Stale entries that are tolerated.
 _SOME: Final = 64
 
 
 class TimedFlights:
-    """Messages in flight whose consumers have times of their own; each has a ``Timing``.
+    """Messages in flight with consumers that have their own times; each has a ``Timing``.
 
-    ``messages`` are under the same keys as a queue's ``flights``.
+    ``messages`` has the same keys as a queue's ``flights``.
     """
 
     __slots__ = ("messages", "_heap")
@@ -34,8 +34,8 @@ class TimedFlights:
         self._heap: list[tuple[float, int, Message]] = []
 
     def put(self, message: Message, timeout_s: float) -> float:
-        """Note when the next of a message's times has come, and return that; *timeout_s* is for
-        consumers that have none."""
+        """Update and return a message's earliest time; *timeout_s* is for consumers without their
+        own time."""
         timing = timing_of(message)
         due = NEVER
         holder = message.holder
@@ -63,12 +63,12 @@ class TimedFlights:
         self._heap = heap
 
     def change_timeout(self, timeout_s: float) -> None:
-        """The queue has another timeout, which holds for consumers that have none."""
+        """Apply a new timeout of the queue, which counts for consumers without their own time."""
         for message in self.messages.values():
             self.put(message, timeout_s)
 
     def next_due(self) -> float:
-        """When the next time has come; not later than that when some have answered."""
+        """The earliest time; it may be too early if consumers have answered."""
         heap = self._heap
         while heap:
             due, _, message = heap[0]
@@ -79,17 +79,17 @@ class TimedFlights:
         return NEVER
 
     def overdue(self, now: float, timeout_s: float) -> Message | None:
-        """A message of which the time of some consumer has come; None if there is none."""
+        """A message for which a consumer's time is over; None if there is none."""
         while self.next_due() <= now:
             due, _, message = self._heap[0]
-            # Whose time that was may have answered.
+            # The consumer whose time it was may have answered.
             if self.put(message, timeout_s) == due:
                 return message
         return None
 
 
 def timing_of(message: Message) -> Timing:
-    """The times of a message that has some."""
+    """The ``Timing`` of a message that has one."""
     rare = message.rare
     timing = None if rare is None else rare.timing
     assert timing is not None, "it has times"
@@ -97,12 +97,12 @@ def timing_of(message: Message) -> Timing:
 
 
 def due_of(message: Message, timing: Timing, client: Client, timeout_s: float) -> float:
-    """When the time of a consumer has come."""
+    """When a consumer must have answered."""
     return timing.get(client.number, message.sent_at + timeout_s)
 
 
 def set_due(message: Message, client: Client, due: float) -> None:
-    """Note when a consumer must have answered for a message that is in flight, or about to be."""
+    """Set when a consumer must have answered a message that is in flight, or will be."""
     rare = message.rarely()
     if rare.timing is None:
         message.marks |= MARK_TIMED

@@ -1,4 +1,4 @@
-"""Time inside the engine: what must happen when, without a timer for every message.
+"""Time in the engine: expiry and wake-ups without a timer for every message.
 
 Theory of operation.  The engine has no clock: each step gets ``now`` and the world asks for the
 next deadline.  Three structures keep that cheap.
@@ -26,15 +26,15 @@ from tmqp_server.engine.model.times import NEVER
 
 __all__ = ["TICK_S", "ExpiryWheel", "HoldTimer", "Sleeper", "Wakeups"]
 
-#: Messages that become too old are removed within this many seconds (the original: 1 s, F97).  A
-#: power of two, so that no rounding makes a tick early.
+#: Expired messages are removed within this many seconds (the original: 1 s, F97).  A power of two,
+#: so that no rounding makes a tick early.
 TICK_S: Final = 0.125
-#: Forgotten entries beyond this number, and beyond those that count, are swept out.
+#: Stale entries are swept out beyond this number and twice the number of valid ones.
 _SPARE_ENTRIES: Final = 256
 
 
 class ExpiryWheel:
-    """Messages by the tick in which they become too old."""
+    """Messages by the tick in which they expire."""
 
     __slots__ = ("_order", "_ticks")
 
@@ -44,7 +44,7 @@ class ExpiryWheel:
         self._order: list[int] = []
 
     def add(self, message: Message, expires_at: float) -> None:
-        """Let *message* be due in the tick that ends at or after *expires_at*."""
+        """Have *message* expire in the tick that ends at or after *expires_at*."""
         tick = int(expires_at / TICK_S) + 1
         bucket = self._ticks.get(tick)
         if bucket is None:
@@ -57,7 +57,7 @@ class ExpiryWheel:
         bucket[message.sequence] = message
 
     def remove(self, message: Message, expires_at: float) -> None:
-        """Take *message* out again; it must be in."""
+        """Remove *message*; it must be in the wheel."""
         tick = int(expires_at / TICK_S) + 1
         bucket = self._ticks[tick]
         del bucket[message.sequence]
@@ -65,7 +65,7 @@ class ExpiryWheel:
             del self._ticks[tick]
 
     def next_due(self) -> float:
-        """When the next message is due, or NEVER."""
+        """When the next message expires, or NEVER."""
         order = self._order
         while order:
             tick = order[0]
@@ -75,7 +75,7 @@ class ExpiryWheel:
         return NEVER
 
     def take_due(self, now: float, limit: int) -> list[Message]:
-        """Take out up to *limit* messages that are due, earliest tick first."""
+        """Remove and return up to *limit* messages that have expired, earliest tick first."""
         due: list[Message] = []
         while len(due) < limit and self.next_due() <= now:
             tick = self._order[0]
@@ -91,7 +91,7 @@ class ExpiryWheel:
 
 
 class Sleeper:
-    """What can be woken: remembers when."""
+    """An object that can be woken; it remembers when."""
 
     __slots__ = ("wake_at",)
 
@@ -100,27 +100,27 @@ class Sleeper:
 
 
 class HoldTimer(Sleeper):
-    """Wakes the pushes that wait for room."""
+    """Wakes the table of held pushes."""
 
     __slots__ = ()
 
 
 class Wakeups:
-    """Who is to be woken when; earliest first, and in the order of asking at the same time."""
+    """The objects to wake, the earliest first; at the same time, in the order of requests."""
 
     __slots__ = ("_armed", "_count", "_heap")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Sleeper]] = []
         self._count = 0
-        #: How many sleepers are to be woken.
+        #: The number of sleepers that will be woken.
         self._armed = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def arm(self, sleeper: Sleeper, when: float) -> None:
-        """Wake *sleeper* at *when*, unless it is to be woken earlier anyway."""
+        """Wake *sleeper* at *when*, unless it will be woken earlier anyway."""
         if when >= sleeper.wake_at:
             return
         if sleeper.wake_at == NEVER:
@@ -138,12 +138,12 @@ class Wakeups:
             self._armed -= 1
 
     def _sweep(self) -> None:
-        """Drop the entries that were forgotten: their time may be years away."""
+        """Drop stale entries, whose time may be years away."""
         self._heap = [entry for entry in self._heap if entry[2].wake_at == entry[0]]
         heapq.heapify(self._heap)
 
     def next_due(self) -> float:
-        """When the next sleeper is to be woken, or NEVER."""
+        """When the next sleeper must be woken, or NEVER."""
         heap = self._heap
         while heap:
             when, _, sleeper = heap[0]
@@ -153,7 +153,7 @@ class Wakeups:
         return NEVER
 
     def take_due(self, now: float) -> Sleeper | None:
-        """The next sleeper whose time has come, now awake, or None."""
+        """The next sleeper whose time is over, now awake, or None."""
         if self.next_due() > now:
             return None
         sleeper = heapq.heappop(self._heap)[2]

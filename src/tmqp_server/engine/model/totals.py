@@ -15,7 +15,7 @@ __all__ = ["EngineTally", "SessionTotals"]
 
 
 class SessionTotals:
-    """Sums over sessions; ``sessions`` is how many of them are connected."""
+    """Sums over sessions; ``sessions`` is the number of connected ones."""
 
     __slots__ = (
         "sessions",
@@ -37,7 +37,7 @@ class SessionTotals:
         self.unknown_acks = 0
 
     def add(self, session: Session) -> None:
-        """Add what a session has counted; whether it is connected is not looked at."""
+        """Add the counters of a session, connected or not."""
         self.pushed += session.pushed
         self.delivered += session.delivered_in_all()
         self.acknowledged += session.acknowledged
@@ -45,7 +45,7 @@ class SessionTotals:
         self.unknown_acks += session.unknown_acks
 
     def copy(self) -> SessionTotals:
-        """As they are now."""
+        """A copy at this moment."""
         found = SessionTotals()
         found.sessions = self.sessions
         found.subscriptions = self.subscriptions
@@ -60,11 +60,11 @@ class SessionTotals:
 class EngineTally:
     """What one broker has counted.
 
-    Attributes: ``confirms`` and ``negative_confirms``, messages whose producers were told what
-    happened to them; ``ended``, what sessions have counted that are over, by the name of their
-    door; ``refusals``, pushes that were refused, by the result code; ``published``, messages that
-    were published to routers; ``latency``, how long messages waited that could not be delivered at
-    once, and ``exemplars`` of these, None unless somebody wants them.
+    Attributes: ``confirms``, messages whose producers got a positive confirm, and
+    ``negative_confirms``; ``ended``, the sums of ended sessions by the name of their door;
+    ``refusals``, refused pushes by the result code; ``published``, messages that were published to
+    routers; ``latency``, how long messages waited that could not be delivered immediately, and
+    ``exemplars`` of these, None unless they are kept.
     """
 
     __slots__ = (
@@ -92,13 +92,13 @@ class EngineTally:
             self.exemplars = Exemplars(len(self.latency.counts), wires)
 
     def waited(self, message: Message, seconds: float, count: int, now: float) -> None:
-        """Count messages that have waited; *message* is the one that has waited longest."""
+        """Count *count* messages that have waited up to *seconds*; *message* has waited longest."""
         bucket = self.latency.observe(seconds, count)
         if self.exemplars is not None:
             self.exemplars.note(bucket, message, seconds, now)
 
     def count_confirms(self, count: int, positive: bool = True) -> None:
-        """Count messages whose producers are told what happened to them."""
+        """Count messages whose producers get a confirm."""
         if positive:
             self.confirms += count
         else:
@@ -109,7 +109,7 @@ class EngineTally:
         self.refusals[code] = self.refusals.get(code, 0) + 1
 
     def end(self, session: Session) -> None:
-        """Keep what a session has counted that is over; it has left its channels."""
+        """Add the counters of a session that has ended and left its channels."""
         totals = self.ended.get(session.door)
         if totals is None:
             totals = self.ended[session.door] = SessionTotals()

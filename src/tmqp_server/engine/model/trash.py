@@ -13,7 +13,7 @@ __all__ = ["Trash"]
 
 
 class Trash:
-    """Messages cleared from a queue; the scheduler disposes of them in portions."""
+    """Cleared messages of a queue, which are disposed of in portions."""
 
     __slots__ = ("queue", "lists", "parts", "deferred", "shelved", "in_hand", "timed")
 

@@ -14,25 +14,25 @@ from tmqp_server.engine.model.waiting_parts import WaitingPart
 __all__ = ["WaitingList"]
 
 _NO_PARTS: Final[deque[WaitingPart]] = deque()
-#: Settled messages that a waiting list may hold among the living before it is tidied.
+#: Settled messages that a waiting list may contain before it is tidied.
 _TOLERATED_TOMBSTONES: Final = 1_024
 
 
 class WaitingList:
     """Messages of one priority that wait, first in first out.
 
-    A message that expires in the middle stays in the list as a tombstone, skipped by ``take``;
-    the list is tidied when more than half of it is tombstones.
+    A message that expires in the middle stays in the list as a tombstone, skipped by ``take``; the
+    list is tidied when more than half of it is tombstones.
 
-    Many that came together may wait as one :class:`WaitingPart`, which is taken apart when it is
-    their turn.  The first messages are always at hand; parts are after them, and whatever comes
-    later behind these.
+    Many messages that arrived together may wait as one :class:`WaitingPart`, which is taken apart
+    when it is their turn.  The list begins with single messages; parts come after them, and
+    everything that arrives later after these.
     """
 
     __slots__ = ("count", "_has_parts", "_later", "_messages", "_tombstones", "_wheel")
 
     def __init__(self) -> None:
-        #: Messages that wait, tombstones not counted.
+        #: Waiting messages, without tombstones.
         self.count = 0
         self._messages: deque[Message] = deque()
         #: Parts behind these, and whether there are any.
@@ -42,7 +42,7 @@ class WaitingList:
         self._wheel: ExpiryWheel | None = None
 
     def put_last(self, message: Message) -> None:
-        """Let *message* wait as the last."""
+        """Append *message*."""
         if self._has_parts:
             self._put_behind_parts(message)
         else:
@@ -50,7 +50,7 @@ class WaitingList:
         self._put(message)
 
     def put_part(self, part: WaitingPart, count: int) -> None:
-        """Let so many messages, which do not expire, wait as the last ones, in one piece."""
+        """Append so many messages, which do not expire, as one part."""
         if not self._has_parts:
             self._has_parts = True
             self._later = deque()
@@ -58,15 +58,15 @@ class WaitingList:
         self.count += count
 
     def put_packed(self, message: Message, packed: bytes, wires: Wires) -> None:
-        """Let a message, which does not expire, wait as the last one: as its bytes, if others do.
+        """Append a message that does not expire, as its bytes if others are packed, too.
 
-        *message* is forgotten then, and another made of *packed* by *wires* when it is its turn.
+        Then *message* is dropped, and *wires* makes another one from *packed* when it is its turn.
         """
         part = self._later[-1] if self._has_parts else None
         if part is not None and part.take_in(message, packed):
             self.count += 1
         elif part is not None and part.is_loose and len(part.messages()) < MOST_PACKED:
-            self.put_last(message)  # a part of its own, for one or two, would take more memory
+            self.put_last(message)  # a separate part for one or two would take more memory
         else:
             row = PackedPart(message.queue_id, wires)
             row.take_in(message, packed)
@@ -80,7 +80,7 @@ class WaitingList:
         part.messages().append(message)
 
     def _refill(self) -> None:
-        """Have the first messages at hand, if there are any."""
+        """Take parts apart until the list begins with single messages, if there are any."""
         later = self._later
         while later and not self._messages:
             self._messages = deque(later.popleft().messages())
@@ -88,7 +88,7 @@ class WaitingList:
             self._forget_parts()
 
     def _last_part(self) -> list[Message] | None:
-        """The messages of the last part, of which one may be taken; None if there is no part."""
+        """The messages of the last part, for taking one out; None if there is no part."""
         later = self._later
         while later:
             part = later[-1]
@@ -103,7 +103,7 @@ class WaitingList:
         return None
 
     def _join(self) -> None:
-        """Have all messages at hand, however many these are."""
+        """Take all parts apart, however many messages they have."""
         for part in self._later:
             self._messages.extend(part.messages())
         self._forget_parts()
@@ -113,7 +113,7 @@ class WaitingList:
         self._has_parts = False
 
     def put_first(self, message: Message) -> None:
-        """Let *message* wait as the first."""
+        """Put *message* first."""
         self._messages.appendleft(message)
         self._put(message)
 
@@ -133,7 +133,7 @@ class WaitingList:
             self._wheel.remove(message, expires_at)
 
     def take(self) -> Message:
-        """Take out the first message; there must be one."""
+        """Remove and return the first message; there must be one."""
         if self._has_parts and not self._messages:
             self._refill()
         message = self._messages.popleft()
@@ -148,14 +148,14 @@ class WaitingList:
         return message
 
     def messages(self) -> list[Message]:
-        """Those that wait, in order."""
+        """The waiting messages, in order."""
         found = [each for each in self._messages if not each.marks & MARK_GONE]
         for part in self._later:
             found += [each for each in part.messages() if not each.marks & MARK_GONE]
         return found
 
     def snapshot(self) -> list[WaitingPart]:
-        """All there is at this moment, settled ones among them, copied together."""
+        """A copy of everything at this moment, with tombstones."""
         found = [WaitingPart(list(self._messages))]
         for part in self._later:
             part.complete()
@@ -163,7 +163,7 @@ class WaitingList:
         return found
 
     def take_newest(self) -> Message:
-        """Take out the last message; there must be one."""
+        """Remove and return the last message; there must be one."""
         message = self._pop()
         while message.marks & MARK_GONE:
             self._tombstones -= 1
@@ -178,7 +178,7 @@ class WaitingList:
         return self._messages.pop() if part is None else part.pop()
 
     def take_oldest(self) -> Message:
-        """Take out the message that has waited longest; there must be one."""
+        """Remove and return the message that has waited longest; there must be one."""
         return self.take()
 
     def look(self, newest: bool) -> Message:
@@ -203,12 +203,12 @@ class WaitingList:
         return self._messages[0]
 
     def next_expiry(self) -> float:
-        """When the next message becomes too old, or NEVER."""
+        """When the next message expires, or NEVER."""
         wheel = self._wheel
         return NEVER if wheel is None else wheel.next_due()
 
     def take_expired(self, now: float, limit: int) -> list[Message]:
-        """Up to *limit* messages that are too old.  The caller must settle each."""
+        """Up to *limit* messages that have expired.  The caller must settle each."""
         wheel = self._wheel
         if wheel is None:
             return []
@@ -246,7 +246,7 @@ class WaitingList:
             self._later = later
 
     def holds(self, message: Message) -> bool:
-        """Whether a message waits here; as fast as a list is searched."""
+        """Whether a message waits here; searches the whole list."""
         if message.marks & MARK_GONE:
             return False
         if message in self._messages:
@@ -257,18 +257,18 @@ class WaitingList:
         return False
 
     def remove(self, message: Message) -> None:
-        """Make *message*, which waits here, a tombstone.  The caller must settle it."""
+        """Make *message*, which is in this list, a tombstone.  The caller must settle it."""
         self.count -= 1
         self._tombstones += 1
         self._stop_expiry(message)
 
     def keep(self) -> None:
-        """Count one of the messages of ``take_expired`` as waiting again, where it stood."""
+        """Count one of the messages of ``take_expired`` as waiting again, at its position."""
         self.count += 1
         self._tombstones -= 1
 
     def take_failed(self) -> list[Message]:
-        """Take out all messages that could not be saved, and all tombstones."""
+        """Remove all tombstones and all messages that could not be saved; return the latter."""
         if self._has_parts:
             self._join()
         failed: list[Message] = []
@@ -287,20 +287,20 @@ class WaitingList:
         return failed
 
     def sent_before(self) -> list[Message]:
-        """The messages that wait although they have been sent, or put back."""
+        """The waiting messages that have been sent or put back before."""
         found = [each for each in self._messages if each.attempts or each.put_backs]
         for part in self._later:
             found += [each for each in part.made or () if each.attempts or each.put_backs]
         return found
 
     def detach_parts(self) -> deque[WaitingPart]:
-        """Take out all parts at once; ``detach`` must follow, which takes out the rest."""
+        """Remove and return all parts at once; ``detach`` must follow for the rest."""
         later = self._later
         self._forget_parts()
         return later
 
     def detach(self) -> list[deque[Message]]:
-        """Take out everything at once, tombstones included, in no more time than for one."""
+        """Remove and return everything at once, tombstones included, in constant time."""
         messages = self._messages
         self._messages = deque()
         self._wheel = None

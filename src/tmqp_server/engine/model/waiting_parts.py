@@ -10,22 +10,20 @@ __all__ = ["WaitingPart"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class WaitingPart:
-    """Messages in order: this base has them as they are, and whoever owns it may change ``made``.
+    """Messages in order: this base has the messages themselves, and its owner may change ``made``.
 
-    Others make them when somebody asks for them, and until then take less memory (``made`` is None
-    then).
+    Subclasses make them when they are needed, and take less memory until then (``made`` is None).
     """
 
     __slots__ = ("is_loose", "made")
 
     def __init__(self, made: list[Message] | None) -> None:
         self.made = made
-        #: Its list is nobody else's, so that it may be changed.
+        #: Its list is not shared, so it may be changed.
         self.is_loose = made is not None
 
     def messages(self) -> list[Message]:
-        """The messages, always the same ones.  Never change the list of a part that is not
-        loose."""
+        """The messages, always the same ones.  Do not change the list unless the part is loose."""
         made = self.made
         if made is None:
             made = self._make()
@@ -33,16 +31,15 @@ class WaitingPart:
         return made
 
     def take_in(self, message: Message, packed: bytes) -> bool:
-        """Let one more message wait here as the last one; False where nothing more comes in, as in
-        this base.
+        """Append a message; return False if the part does not accept it, as this base.
 
         :param packed: its wire form, see ``Wires.pack``.
         """
         return False
 
     def complete(self) -> None:
-        """Take no more in: somebody else looks at this part, too."""
+        """Accept no more messages, because the part is shared now."""
 
     def _make(self) -> list[Message]:
-        """The messages, asked for once."""
+        """Make the messages; called once."""
         raise NotImplementedError

@@ -18,7 +18,7 @@ from tmqp_server.engine.records import Record
 
 __all__ = ["ChannelWalk", "ClientWalk"]
 
-#: Names that are compared with a filter, and things that are shown, in one portion.
+#: Names that are compared with a filter, and items that are shown, in one portion.
 _MOST_NAMES: Final = 500
 _MOST_SHOWN: Final = 64
 
@@ -27,8 +27,8 @@ _MOST_SHOWN: Final = 64
 class ChannelWalk(Record):
     """A walk over channels and their queues.
 
-    ``channels`` are those of this portion, ``queues`` the queues of it with their channels; ``at``
-    is how many channels the walk is done with.
+    ``channels`` and ``queues`` are those of this portion; ``at`` is the number of finished
+    channels.
     """
 
     __slots__ = ("at", "channels", "done", "queues", "_all", "_queues", "_offset")
@@ -39,7 +39,7 @@ class ChannelWalk(Record):
         self.queues: list[Queue] = []
         self.done = False
         self._all = list(channels)
-        #: Those of the channel at which the walk is, noted when it came there.
+        #: The queues of the current channel, as listed when the walk reached it.
         self._queues: list[Queue] | None = None
         self._offset = 0
 
@@ -47,7 +47,7 @@ class ChannelWalk(Record):
         return f"ChannelWalk(at={self.at}, done={self.done})"
 
     def take(self, pattern: str, *, queues: bool) -> int:
-        """Take the next portion: channels, and with *queues* also their queues; returns how many
+        """Take the next portion: channels, and with *queues* also their queues.  Return how many
         names were examined."""
         self.channels = []
         self.queues = []
@@ -79,7 +79,7 @@ class ChannelWalk(Record):
 
 @final
 class ClientWalk(Record):
-    """A walk over clients; ``at`` is how many it is done with."""
+    """A walk over clients; ``at`` is the number of finished ones."""
 
     __slots__ = ("at", "done", "_all")
 
@@ -92,7 +92,7 @@ class ClientWalk(Record):
         return f"ClientWalk(at={self.at}, done={self.done})"
 
     def take(self) -> list[Session]:
-        """The next portion, but for those that have gone, branches, and nodes of the cluster."""
+        """The next portion, without ended sessions, branches, and nodes of the cluster."""
         end = self.at + _MOST_SHOWN
         part = self._all[self.at : end]
         self.at = min(end, len(self._all))

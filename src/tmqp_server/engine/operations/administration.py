@@ -88,9 +88,9 @@ class Administration:
         self._feeds = feeds
         self._pump = pump
         self._workflow = workflow
-        #: Queues that one step closes.
+        #: Queues that one step closes at most.
         self._most_closed = core.limits.max_work_per_step
-        #: Units of work after which it closes no more of them: each may be told to many.
+        #: Units of work after which a step closes no more queues: each may have many subscribers.
         self._most_work = 2 * core.limits.max_work_per_step
 
     def performers(self) -> Performers:
@@ -112,7 +112,7 @@ class Administration:
         }
 
     def reply(self, session: Session, request: object, code: int) -> None:
-        """Answer an operation, if anybody waits for it."""
+        """Answer an operation, if it has a *request*."""
         self._core.reply(session, request, code)
 
     # --- Channels --------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class Administration:
         self.reply(session, command.request, code)
 
     def remove_channel(self, command: Command, session: Session) -> None:
-        """Remove a channel with all it holds (F51)."""
+        """Remove a channel with all its queues (F51)."""
         assert isinstance(command, RemoveChannel)
         channel = self._core.channels.find(command.channel)
         if channel is None:
@@ -158,7 +158,7 @@ class Administration:
         self._remove(Removal(channel, session, command.request, False))
 
     def remove_channels(self, command: Command, session: Session) -> None:
-        """Remove several channels, in portions if they hold very much."""
+        """Remove several channels, in portions if they have very many queues."""
         assert isinstance(command, RemoveChannels)
         core = self._core
         removals: list[Removal] = []
@@ -184,7 +184,7 @@ class Administration:
                 core.removals.append(removal)
 
     def _remove(self, removal: Removal) -> None:
-        """Go on with a removal, and tell who waits for it when it is over, and safe."""
+        """Continue a removal, and answer when it is over and saved."""
         core = self._core
         is_over = self._remove_portion(removal)
         if core.change:
@@ -197,7 +197,7 @@ class Administration:
             return
         session = removal.session
         if session is not None and session.alive:
-            # This step may have changed nothing, while what was before it is not written yet.
+            # This step may have changed nothing, while an earlier change is not saved yet.
             last = removal.last_change()
             code = RESULT_OK
             if last and not core.change:
@@ -208,8 +208,8 @@ class Administration:
             self.reply(session, removal.request, code)
 
     def _remove_portion(self, removal: Removal) -> bool:
-        """Close queues, all if they are not too many, then let their channel go; True if it is
-        over."""
+        """Close queues, all if there are not too many, and then remove their channel; return True
+        if the removal is over."""
         core = self._core
         channel = removal.channel
         looked_at = 0
@@ -219,7 +219,7 @@ class Administration:
                 queue = removal.next_queue()
                 if queue is None:
                     self._feeds.tell_changes()
-                    return False  # some are not empty: each goes when it is, the channel last
+                    return False  # some are not empty: they are removed later, the channel last
                 if queue.closed:
                     continue
                 if looked_at == self._most_closed or core.work - before >= self._most_work:
@@ -236,15 +236,15 @@ class Administration:
         return True
 
     def go_on(self) -> None:
-        """Go on with one removal that is not over."""
+        """Continue one removal that is not over."""
         core = self._core
         if core.removals:
             core.change = 0
             self._remove(core.removals.popleft())
 
     def destroy_emptied(self) -> None:
-        """Destroy the queues that have become empty, with no such client, in channels that want
-        that; and a channel when all its queues are empty (F101, specification "Channel
+        """Destroy the queues that have become empty and have no consumers, if their channel's
+        options say so; and a channel when all its queues are empty (F101, specification "Channel
         Options")."""
         core = self._core
         emptied = core.emptied
@@ -338,7 +338,7 @@ class Administration:
         return RESULT_OK
 
     def _joined(self, session: Session) -> int:
-        """How many channels a client has joined, by itself and by its branches."""
+        """How many channels a client and its branches have joined."""
         if session.parent is None and session.branches is None:
             return len(session.subscriptions)
         count = 0
@@ -359,7 +359,7 @@ class Administration:
         self.reply(session, command.request, code)
 
     def leave_all(self, session: Session) -> None:
-        """End all subscriptions of a session that has gone (F102)."""
+        """End all subscriptions of a session that has ended (F102)."""
         for key in list(session.subscriptions):
             self._part(session, self._core.channels.by_key[key])
 
@@ -372,7 +372,7 @@ class Administration:
         core.notify_subscription(CLIENT_LEFT, channel, session)
         if subscription.holds:
             self._workflow.take_back(subscription, core.now)
-        # It may have been the one for whom all others had to wait.
+        # The others may have waited only for this one.
         core.wake_audience(audience)
         if audience.subscriptions:
             return
@@ -383,7 +383,7 @@ class Administration:
             self._remove(Removal(channel, None, None, True))  # F101
 
     def remove_owned(self, session: Session) -> None:
-        """Remove the channels that end with a session, in portions if they are very many."""
+        """Remove the channels that end with a session, in portions if there are very many."""
         owned, session.owned = session.owned, None
         if not owned:
             return
@@ -391,7 +391,7 @@ class Administration:
         self._remove_several([Removal(by_key[key], None, None, False) for key in owned])
 
     def wake_idle(self, timer: IdleTimer) -> None:
-        """Remove a channel that nobody has used for its idle timeout."""
+        """Remove a channel that was not used for its idle timeout."""
         channel = timer.channel
         if channel is not None and not self._core.still_used(timer):
             self._remove(Removal(channel, None, None, False))
@@ -422,14 +422,14 @@ class Administration:
         self.reply(session, command.request, code)
 
     def _subscription(self, session: Session, name: str) -> Subscription | None:
-        """What a session has joined under that name."""
+        """The session's subscription to the channel of that name, or None."""
         channel = self._core.channels.find(name)
         return None if channel is None else session.subscriptions.get(channel.key)
 
     # --- Queues ----------------------------------------------------------------------------------
 
     def create_queue(self, command: Command, session: Session) -> None:
-        """Create a queue, and its channel if need be (F54)."""
+        """Create a queue, and its channel if it is missing (F54)."""
         assert isinstance(command, CreateQueue)
         self.reply(session, command.request, self._create_queue(command, session))
 
@@ -442,7 +442,7 @@ class Administration:
         rules = core.options.channel
         if channel is not None:
             if command.request is None and command.queue_id in channel.queues:
-                return RESULT_DUPLICATE  # nobody is told what else there may be to say
+                return RESULT_DUPLICATE  # without an answer, other problems do not matter
             rules = channel.options
         elif command.channel_changes is not None:
             rules = command.channel_changes.applied_to(rules)
@@ -451,11 +451,12 @@ class Administration:
             return RESULT_BAD_REQUEST
         options = rules.queue if changes is None else changes.applied_to(rules.queue)
         if channel is None:
-            # Whoever creates a queue asks for its channel too: that is not automatic (F54).
+            # The client that creates a queue requests its channel, too: that is not automatic
+            # (F54).
             problem = core.channels.problem_of_new(command.channel, rules)
             if problem != RESULT_OK:
                 return problem
-            # Nothing is created unless both can be.
+            # Nothing is created unless both are possible.
             problem = core.channels.problem_of_new_queue(
                 command.channel, None, rules, command.queue_id, options
             )
@@ -493,7 +494,7 @@ class Administration:
         if more > 0 and not core.has_room(more):
             return core.no_room()
         if queue.spilled and options.status == STATUS_CACHE:
-            return RESULT_UNACCEPTABLE  # which message is the latest stands on disk only
+            return RESULT_UNACCEPTABLE  # the latest message may be on disk only
         if queue.feeds is not None and options.group_keys != NO_KEYS:
             return RESULT_UNACCEPTABLE
         core.channels.reconfigure(queue, options)
@@ -537,7 +538,7 @@ class Administration:
     # --- Feeds -----------------------------------------------------------------------------------
 
     def remove_feed(self, command: Command, session: Session) -> None:
-        """Let a queue feed another no longer."""
+        """Remove the feed from one queue to another."""
         assert isinstance(command, RemoveFeed)
         source = self._directory.find_queue(command.channel, command.queue_id)
         target = self._directory.find_queue(command.target, command.target_queue)
@@ -548,7 +549,7 @@ class Administration:
         self.reply(session, command.request, code)
 
     def _lost_feed(self, source: Queue) -> None:
-        """A queue has lost a feed: its channel may end with the last consumer or feed."""
+        """Handle the loss of a queue's feed: its channel may end with the last consumer or feed."""
         core = self._core
         channel = core.channels.find(source.channel_name)
         if (
@@ -558,10 +559,10 @@ class Administration:
         ):
             removal = Removal(channel, None, None, False)
             removal.unused = True
-            core.removals.append(removal)  # for its own queues may feed others that end so
+            core.removals.append(removal)  # as its queues may feed others that end so
 
     def clear_messages(self, command: Command, session: Session) -> None:
-        """Remove waiting messages (F58), and those in flight if that is wanted."""
+        """Clear waiting messages (F58), and those in flight if requested."""
         assert isinstance(command, ClearMessages)
         queue = self._directory.find_queue(command.channel, command.queue_id)
         code = RESULT_NOT_FOUND
@@ -574,6 +575,6 @@ class Administration:
 
 
 def _buries_in_itself(channel: str, queue_id: int, changes: QueueChanges | None) -> bool:
-    """Whether a queue is to be its own dead letter queue."""
+    """Whether a queue would be its own dead letter queue."""
     target = None if changes is None else changes.dead_letter
     return target is not None and target[1] == queue_id and target[0].lower() == channel.lower()

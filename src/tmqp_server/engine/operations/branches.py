@@ -8,6 +8,6 @@ __all__ = ["with_branches"]
 
 
 def with_branches(session: Session) -> list[Session]:
-    """A client and all its branches, whichever of them this is."""
+    """A client and all its branches, given any of them."""
     client = session.parent or session
     return [client, *(client.branches or {}).values()]

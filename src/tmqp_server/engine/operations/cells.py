@@ -51,14 +51,14 @@ from tmqp_server.engine.model.sessions import Session
 
 __all__ = ["Cells"]
 
-#: Cells that are freed together, each for a unit of work.
+#: Cells that are freed together, each for one unit of work.
 _MOST_FREED: Final = 256
-#: How much later than their deadlines cells are freed, so that few wake-ups free many, in seconds.
+#: How long after its deadline a cell is freed, so that few wake-ups free many cells, in seconds.
 _PATIENCE_S: Final = 0.05
 
 
 class Cells:
-    """Keeps the cells of a broker."""
+    """The cells of a broker."""
 
     __slots__ = ("_core", "_spaces", "_timer", "_wheel")
 
@@ -82,7 +82,7 @@ class Cells:
         }
 
     def charged(self) -> int:
-        """What all cells are charged in the books, counted again."""
+        """The charge for all cells, recalculated."""
         total = 0
         for space in self._spaces.values():
             total += space.memory
@@ -96,7 +96,7 @@ class Cells:
     # --- Finding ---------------------------------------------------------------------------------
 
     def _find(self, space: str, key: bytes, now_ns: int) -> Cell | None:
-        """The cell of a key; one that has ended is freed."""
+        """The cell of a key, or None; a cell that has ended is freed."""
         found = self._spaces.get(space)
         cell = None if found is None else found.find(key)
         if cell is not None and cell.due_ns <= now_ns:
@@ -109,7 +109,7 @@ class Cells:
         self._forget(cell)
 
     def _forget(self, cell: Cell) -> None:
-        """Give back what a cell takes that is in the wheel no more."""
+        """Remove and refund a cell that is not in the wheel any more."""
         space = cell.space
         space.remove(cell)
         self._core.refund(cell.memory)
@@ -118,14 +118,14 @@ class Cells:
             self._core.refund(space.memory)
 
     def wake(self) -> None:
-        """Free what has ended, as far as the budget goes."""
+        """Free cells that have ended, within the budget."""
         core = self._core
         limit = min(core.budget, _MOST_FREED)
         core.budget -= self._sweep(self._now_ns(), limit)
         self._arm()
 
     def _sweep(self, now_ns: int, limit: int) -> int:
-        """Look at up to so many cells whose tick has come; returns how many these were."""
+        """Examine up to *limit* cells whose tick is due; return their number."""
         cells = self._wheel.take(now_ns, limit)
         for cell in cells:
             if cell.due_ns <= now_ns:
@@ -146,7 +146,7 @@ class Cells:
     def _make(
         self, name: str, key: bytes, kind: int, value: bytes, due_ns: int, now_ns: int
     ) -> Cell | int:
-        """A new cell under a free key, or the result code that says why not."""
+        """Make a cell under a free key, or return the result code of the refusal."""
         core = self._core
         limits = core.limits
         if len(key) > limits.max_cell_key_bytes:
@@ -187,7 +187,7 @@ class Cells:
             self._arm()
 
     def _due_ns(self, ttl: int, unit: int, now_ns: int) -> int:
-        """The deadline of what lives so long from now on; -1 for a unit that there is not."""
+        """The deadline for a time to live that begins now; -1 for an invalid unit or time."""
         if not 0 < unit < len(UNIT_NS) or ttl < 0:
             return -1
         return now_ns + ttl * UNIT_NS[unit]
@@ -213,7 +213,7 @@ class Cells:
         self._core.reply(session, command.request, code)
 
     def put_value(self, command: Command, session: Session) -> None:
-        """Put bytes under a key."""
+        """Store bytes under a key."""
         assert isinstance(command, PutValue)
         self._core.reply(session, command.request, self._put(command))
 
@@ -247,7 +247,7 @@ class Cells:
         return RESULT_OK
 
     def _move(self, cell: Cell, due_ns: int, now_ns: int) -> None:
-        """Give a cell another deadline."""
+        """Change the deadline of a cell."""
         self._wheel.remove(cell)
         cell.due_ns = due_ns
         self._file(cell, now_ns)
@@ -255,7 +255,7 @@ class Cells:
     # --- Reading ---------------------------------------------------------------------------------
 
     def read(self, command: Command, session: Session) -> None:
-        """Tell what a cell holds."""
+        """Answer with the contents of a cell."""
         assert isinstance(command, ReadCell)
         core = self._core
         now_ns = self._now_ns()
@@ -269,7 +269,7 @@ class Cells:
             core.reply(session, command.request, RESULT_OK, CellSnapshot(cell, now_ns))
 
     def describe(self, command: Command, session: Session) -> None:
-        """Tell the figures of a cell."""
+        """Answer with the contents and statistics of a cell."""
         assert isinstance(command, DescribeCell)
         now_ns = self._now_ns()
         cell = self._find(command.space, command.key, now_ns)
@@ -280,7 +280,7 @@ class Cells:
             self._core.reply(session, command.request, RESULT_OK, snapshot)
 
     def list_cells(self, command: Command, session: Session) -> None:
-        """Tell some cells of a space, and how many there are."""
+        """Answer with a portion of the cells of a space, and their counts."""
         assert isinstance(command, ListCells)
         core = self._core
         now_ns = self._now_ns()
@@ -292,7 +292,7 @@ class Cells:
         limit = min(command.limit, core.limits.max_cells_listed)
         following = 0
         found: list[CellSnapshot] = []
-        # One more than is told shows whether there is another portion.
+        # One more than is answered shows whether there is another portion.
         cells = space.listed(command.first, limit + 1) if limit > 0 else []
         core.work += len(cells)
         if len(cells) > limit:
@@ -316,7 +316,7 @@ class Cells:
         self._core.reply(session, command.request, code)
 
     def change(self, command: Command, session: Session) -> None:
-        """Change a counter, or the time that a cell lives."""
+        """Change a counter or a time to live."""
         assert isinstance(command, ChangeCell)
         core = self._core
         now_ns = self._now_ns()
@@ -338,7 +338,7 @@ class Cells:
         self._core.reply(session, command.request, code, body)
 
     def _make_and_change(self, command: ChangeCell, session: Session, now_ns: int) -> None:
-        """Make the counter that a change begins with, unless the change is refused."""
+        """Make the counter with which a change begins, unless the change is refused."""
         due_ns = self._due_ns(command.ttl, command.ttl_unit, now_ns)
         if due_ns < 0 or command.initial > MOST_COUNT:
             self._core.reply(session, command.request, RESULT_BAD_REQUEST)
@@ -357,7 +357,7 @@ class Cells:
         self._answer(command, session, made, RESULT_OK, now_ns)
 
     def _changed(self, command: ChangeCell, cell: Cell, now_ns: int) -> int:
-        """Change a cell; returns the result code."""
+        """Change a cell; return the result code."""
         if command.what == CELL_COUNT:
             if cell.kind != COUNTER:
                 return RESULT_UNACCEPTABLE
@@ -389,7 +389,7 @@ class Cells:
 
 
 def _counted(command: ChangeCell, count: int) -> int:
-    """What a change makes of a count; the result code of a refusal, negative."""
+    """The result of a change of a count; if it is refused, the negative result code."""
     amount = command.amount
     most = command.modulus - 1 if command.modulus > 0 else MOST_COUNT
     if command.change == SUBTRACT:

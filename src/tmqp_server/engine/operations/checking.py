@@ -11,9 +11,9 @@ __all__ = ["check_broker", "check_options"]
 
 
 def check_broker(limits: EngineLimits, options: BrokerOptions, handlers: HandlerRegistry) -> None:
-    """Look whether a broker can be like that.
+    """Check the options of a broker, with its limits and handlers.
 
-    :raises ValueError: when it cannot.
+    :raises ValueError: if they are not possible.
     """
     check_options(limits, options)
     if handlers.find(options.channel.queue.delivery_handler) is None:
@@ -31,9 +31,9 @@ def check_broker(limits: EngineLimits, options: BrokerOptions, handlers: Handler
 
 
 def check_options(limits: EngineLimits, options: BrokerOptions) -> None:
-    """Look whether new channels can be as they are to be.
+    """Check the options of new channels.
 
-    :raises ValueError: when the limits do not allow it.
+    :raises ValueError: if they exceed the limits.
     """
     if options.channel.problem(limits) != RESULT_OK:
         raise ValueError(f"these options are not possible within the limits: {options!r}")

@@ -44,7 +44,7 @@ __all__ = ["Clients"]
 
 
 class Clients:
-    """Makes and ends sessions."""
+    """Begins and ends sessions."""
 
     __slots__ = (
         "_administration",
@@ -88,7 +88,7 @@ class Clients:
         }
 
     def connect(self, command: Connect) -> None:
-        """Let a client in, or refuse it (F32, F33)."""
+        """Accept a client, or refuse it (F32, F33)."""
         core = self._core
         if command.session in core.sessions:
             raise ValueError(f"session number {command.session} is in use")
@@ -123,7 +123,7 @@ class Clients:
         core.out.append(Accept(command.session, command.request, client_id, node))
 
     def _problem(self, command: Connect, older: Session | None, size: int) -> int:
-        """0 when a client can be let in, else the result code of the refusal."""
+        """0 if a client can be accepted, otherwise the result code of the refusal."""
         limits = self._core.limits
         client_id = command.client_id
         length = len(client_id.encode("utf-8", "surrogatepass"))
@@ -138,12 +138,12 @@ class Clients:
         return RESULT_OK
 
     def disconnect(self, command: Command, session: Session) -> None:
-        """The connection has ended."""
+        """Handle the end of a connection."""
         assert isinstance(command, Disconnect)
         self.let_go(session)
 
     def let_go(self, session: Session) -> None:
-        """Forget a session; what it has in flight is returned later, see ``workflow.py``."""
+        """Forget a session; its deliveries in flight are returned later, see ``workflow.py``."""
         core = self._core
         if session.branches:
             for branch in list(session.branches.values()):
@@ -161,13 +161,13 @@ class Clients:
         core.end_session(session)
 
     def block(self, command: Command, session: Session) -> None:
-        """The session's outbound buffer is full."""
+        """Record that the session's outbound buffer is full."""
         assert isinstance(command, Block)
         for each in with_branches(session):
             self._sender.block(each, True)
 
     def unblock(self, command: Command, session: Session) -> None:
-        """The session's outbound buffer has drained."""
+        """Record that the session's outbound buffer has drained."""
         assert isinstance(command, Unblock)
         self._readers.unblock(session)
         for each in with_branches(session):
@@ -176,7 +176,7 @@ class Clients:
     # -- branches -------------------------------------------------------------------------------
 
     def open_branch(self, command: Command, session: Session) -> None:
-        """Let a consumer of the connection in; it is blocked where the connection is."""
+        """Open a branch of the connection; it is blocked if the connection is."""
         assert isinstance(command, OpenBranch)
         core = self._core
         number = command.branch
@@ -217,7 +217,7 @@ class Clients:
         core.out.append(BranchOpened(session.number, command.request, number))
 
     def close_branch(self, command: Command, session: Session) -> None:
-        """End a consumer of the connection."""
+        """Close a branch of the connection."""
         assert isinstance(command, CloseBranch)
         branches = session.branches
         branch = None if branches is None else branches.get(command.branch)

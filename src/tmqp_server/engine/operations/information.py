@@ -33,12 +33,12 @@ from tmqp_server.engine.model.snapshots import (
 
 __all__ = ["Information"]
 
-#: Queue ids that take as long to write as another item of a list.
+#: Queue ids that take as long to write as an item of a list.
 _IDS_PER_ITEM: Final = 32
 
 
 class Information:
-    """Takes snapshots."""
+    """Answers with snapshots."""
 
     __slots__ = ("_core",)
 
@@ -61,7 +61,7 @@ class Information:
             self._core.out.append(Reply(session.number, request, code, body))
 
     def describe_channel(self, command: Command, session: Session) -> None:
-        """One channel (F52)."""
+        """Answer with one channel (F52)."""
         assert isinstance(command, DescribeChannel)
         channel = self._core.channels.find(command.channel)
         if channel is None:
@@ -71,10 +71,10 @@ class Information:
             self._reply(session, command.request, RESULT_OK, ChannelSnapshot(channel))
 
     def _may_list(self, session: Session, command: ListCommand, items: int, size: int) -> bool:
-        """Whether a list may be collected; answers with 482 if not.
+        """Whether a list may be collected; if not, answer with 482.
 
-        :param items: its items, of which no more than ``most_items`` fit into an answer.
-        :param size: the same with what a large item counts more.
+        :param items: the number of its items, of which at most ``most_items`` fit into an answer.
+        :param size: the same, with large items counted several times.
         """
         if self._is_too_long(command, items, size):
             code = self._core.reached("max_list_items")
@@ -88,7 +88,7 @@ class Information:
         return (0 < most < items) or size > self._core.limits.max_list_items
 
     def list_channels(self, command: Command, session: Session) -> None:
-        """The channels whose name passes a filter, in the order of creation (F52, F53)."""
+        """Answer with the channels that pass a filter, in the order of creation (F52, F53)."""
         assert isinstance(command, ListChannels)
         core = self._core
         pattern = command.filter
@@ -110,7 +110,7 @@ class Information:
             self._reply(session, command.request, RESULT_OK, body)
 
     def list_consumers(self, command: Command, session: Session) -> None:
-        """Who has joined a channel, in that order (F52)."""
+        """Answer with the consumers of a channel, in join order (F52)."""
         assert isinstance(command, ListConsumers)
         channel = self._core.channels.find(command.channel)
         if channel is None:
@@ -126,7 +126,7 @@ class Information:
         self._reply(session, command.request, RESULT_OK, body)
 
     def describe_queue(self, command: Command, session: Session) -> None:
-        """One queue (F57)."""
+        """Answer with one queue (F57)."""
         assert isinstance(command, DescribeQueue)
         channel = self._core.channels.find(command.channel)
         queue = None if channel is None else channel.queues.get(command.queue_id)
@@ -136,7 +136,7 @@ class Information:
             self._reply(session, command.request, RESULT_OK, QueueSnapshot(queue))
 
     def list_queues(self, command: Command, session: Session) -> None:
-        """The queues of a channel, in the order of creation (F57)."""
+        """Answer with the queues of a channel, in the order of creation (F57)."""
         assert isinstance(command, ListQueues)
         channel = self._core.channels.find(command.channel)
         if channel is None:
@@ -148,7 +148,8 @@ class Information:
             self._reply(session, command.request, RESULT_OK, body)
 
     def list_clients(self, command: Command, session: Session) -> None:
-        """The clients whose type passes a filter, in the order of connecting (F53, F59)."""
+        """Answer with the clients whose type passes a filter, in the order of connecting (F53,
+        F59)."""
         assert isinstance(command, ListClients)
         core = self._core
         pattern = command.filter
@@ -167,7 +168,7 @@ class Information:
             self._reply(session, command.request, RESULT_OK, body)
 
     def statistics(self) -> BrokerStatistics:
-        """The whole broker."""
+        """The counters of the whole broker."""
         core = self._core
         queues = 0
         messages = 0

@@ -40,7 +40,7 @@ __all__ = ["Nodes"]
 class Nodes:
     """Keeps the list of nodes and applies their decisions.
 
-    Attributes: ``members`` of this server's group, as they were reported.
+    Attributes: ``members``, those of this server's group, as they were reported.
     """
 
     __slots__ = ("_core", "_directory", "_outcomes", "members")
@@ -66,7 +66,7 @@ class Nodes:
         }
 
     def report_master(self, command: ReportMaster) -> None:
-        """Note whether a master is connected, and tell of a change."""
+        """Record whether a master is connected, and report a change."""
         core = self._core
         node_id = command.node_id
         before = core.masters.get(node_id)
@@ -77,7 +77,7 @@ class Nodes:
             core.notify_node(event, NodeFact(node_id, None, command.host, False))
 
     def apply_decision(self, command: ApplyDecision) -> None:
-        """Let go of a message that another node is done with (F63)."""
+        """Settle a message that another node has settled (F63)."""
         core = self._core
         queue = self._directory.find_queue(command.channel, command.queue_id)
         message = None if queue is None else queue.shared.get(command.message_id)
@@ -87,7 +87,7 @@ class Nodes:
         core.counters.decisions_applied += 1
         deferred = message.rare is not None and message.rare.due_at != AT_ONCE
         if message.holder is not None or message.holders or deferred:
-            # Whoever has it here may well finish; only it is not to be sent again.
+            # The consumer here may answer as well; the message is only not sent again.
             message.marks |= MARK_DECIDED
             if not command.positive:
                 message.marks |= MARK_NEGATIVE
@@ -98,7 +98,8 @@ class Nodes:
         queue.tidy()
 
     def describe_server(self, command: Command, session: Session) -> None:
-        """This server: what a client needs to judge its clock and how close it is to its limits."""
+        """Answer with this server: what a client needs to compare clocks, and to see how close the
+        limits are."""
         assert isinstance(command, DescribeServer)
         if command.request is None:
             return
@@ -114,20 +115,20 @@ class Nodes:
         core.out.append(Reply(session.number, command.request, RESULT_OK, body))
 
     def drain(self, command: Command, session: Session) -> None:
-        """Pass the wish on to who runs the server, and say that it was heard."""
+        """Pass the request to drain on to the world, and answer it."""
         assert isinstance(command, Drain)
         core = self._core
         core.out.append(DrainAsked(command.stops))
         core.reply(session, command.request, RESULT_OK)
 
     def permit(self, command: Command, session: Session) -> None:
-        """Answer that the client may: a client without the right is refused before."""
+        """Answer that the client may: clients without the right were refused before."""
         assert isinstance(command, Permission)
         self._core.reply(session, command.request, RESULT_OK)
 
     def list_nodes(self, command: Command, session: Session) -> None:
-        """The masters in the order they were reported, then the slaves in that of connecting; of
-        a group its members."""
+        """Answer with the masters in the order in which they were reported, then the slaves in the
+        order of connecting; in a group, with its members."""
         assert isinstance(command, ListNodes)
         if command.request is None:
             return

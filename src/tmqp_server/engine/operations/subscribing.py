@@ -17,7 +17,7 @@ __all__ = ["Subscribing"]
 
 
 class Subscribing:
-    """Takes subscriptions to events."""
+    """Handles subscriptions to events."""
 
     __slots__ = ("_core",)
 
@@ -50,7 +50,8 @@ class Subscribing:
         return RESULT_OK
 
     def _place(self, command: SubscribeEvent) -> Place | None:
-        """What the subscription is about; None when that is missing (F128)."""
+        """The key of a subscription; None if the event needs a channel or queue that is missing
+        (F128)."""
         event = command.event
         if event & SERVER_EVENTS:
             return (event, "", NO_QUEUE)

@@ -35,7 +35,8 @@ _PORTION: Final = 125
 
 @final
 class QueueChoice:
-    """Queues to be shown one by one: a filter of channel names (F53), and an id or -1 for all."""
+    """A choice of queues to show one by one: a filter of channel names (F53), and a queue id or -1
+    for all."""
 
     __slots__ = ("pattern", "queue_id")
 
@@ -46,9 +47,9 @@ class QueueChoice:
 
 @final
 class QueueSample:
-    """One queue; ``channel`` is empty for the sum of those that are beyond the most to be shown.
+    """One queue, or a sum of several; then ``channel`` is empty.
 
-    ``oldest_age_s`` is how long the first message has waited in memory, 0 if none does.
+    ``oldest_age_s`` is how long the first message in memory has waited, 0 if none waits.
     """
 
     __slots__ = (
@@ -77,7 +78,7 @@ class QueueSample:
         self.counters = QueueCounters()
 
     def add(self, queue: Queue, counters: QueueCounters, now: float) -> None:
-        """Add a queue as it is now, and what it has counted."""
+        """Add the present state of a queue, and its counters."""
         self.counters.add(counters)
         if queue.closed:
             return
@@ -93,7 +94,7 @@ class QueueSample:
 
 
 def levels_of(core: Core) -> dict[str, int]:
-    """How much there is of everything but queues and messages at this moment."""
+    """The present numbers of everything except queues and messages."""
     unsynced = 0
     for pending in core.tickets.values():
         unsynced += len(pending.messages) if isinstance(pending, PendingRun) else 1
@@ -120,14 +121,14 @@ def levels_of(core: Core) -> dict[str, int]:
 class Survey:
     """One survey; its numbers are complete once :meth:`go_on` has returned True.
 
-    :param choices: the queues to be shown one by one.
-    :param most: how many of these; the others are summed in the last of ``samples``.
+    :param choices: the queues to show one by one.
+    :param most: the limit of their number; the others are summed in :meth:`rest`.
 
-    Attributes: ``total``, the sum of all queues; ``queues``, how many there are, ``without`` of
-    them have messages waiting and no consumer; ``samples`` of chosen queues, ``left_out`` of which
-    only the sum is there; ``doors``, what sessions have counted, by the name of their door;
+    Attributes: ``total``, the sum of all queues; ``queues``, their number, ``without`` of which
+    have waiting messages but no consumer; ``samples`` of chosen queues, and ``left_out``, the
+    number of those in :meth:`rest`; ``doors``, the sums of sessions by the name of their door;
     ``confirms`` and ``negative_confirms``; ``refusals`` by result code; ``limits_reached`` by the
-    limit; ``published``, messages for routers; ``latency``, and ``exemplars`` by its buckets, none
+    limit; ``published``, messages for routers; ``latency``, and ``exemplars`` by its buckets, empty
     unless they are kept.
     """
 
@@ -189,15 +190,15 @@ class Survey:
         self._channels: list[Channel] = list(core.channels.by_key.values())
         self._queues: list[Queue] = []
         self._sessions: list[Session] = list(core.sessions.values())
-        #: The next channel, the next of the queues of the previous one, and the next session.
+        #: The next channel, the next queue of the previous channel, and the next session.
         self._next = 0
         self._at = 0
         self._session = 0
 
     def go_on(self, now: float, portion: int = _PORTION) -> bool:
-        """Look at so many queues or sessions more; True when that was all.
+        """Examine so many further queues or sessions; return True if those were the last.
 
-        A channel counts as another queue.
+        A channel counts as one more queue.
         """
         left = portion
         while left > 0:
@@ -231,7 +232,7 @@ class Survey:
     def _look(self, queue: Queue, now: float) -> None:
         counters = queue.counters
         if counters is self._core.channels.gone:
-            return  # it has gone, and has said so
+            return  # it was removed, and has reported its counters
         self._progress.seen.add(queue.key)
         self.total.add(queue, counters, now)
         if queue.closed:
@@ -244,7 +245,7 @@ class Survey:
             self._sample(queue, counters, now)
 
     def _is_chosen(self, queue: Queue) -> bool:
-        """Whether a queue is to be shown; those of a channel come one after the other."""
+        """Whether a queue must be shown; the queues of a channel must follow each other."""
         name = queue.channel_name
         if name != self._channel:
             self._channel = name
@@ -263,7 +264,7 @@ class Survey:
         sample.add(queue, counters, now)
 
     def rest(self) -> QueueSample | None:
-        """The sum of the chosen queues that are not shown; None if all are."""
+        """The sum of the chosen queues beyond the limit; None if there are none."""
         return self._sum
 
     def _count(self, session: Session) -> None:
@@ -279,5 +280,5 @@ class Survey:
     # --- What is read at once --------------------------------------------------------------------
 
     def levels(self) -> dict[str, int]:
-        """How much there is of everything else at this moment."""
+        """The present numbers of everything else."""
         return levels_of(self._core)

@@ -35,15 +35,12 @@ from tmqp_server.engine.options import ChannelOptions, QueueOptions
 
 __all__ = ["Surveying"]
 
-#: Queues or clients that are shown together when they are named.
+#: The most queues or clients that are shown together by name.
 _MOST_NAMED: Final = 128
 
 
 class Surveying:
-    """Takes portions of surveys.
-
-    :param clients: ends the connections of clients.
-    """
+    """Answers surveys in portions."""
 
     __slots__ = ("_clients", "_core")
 
@@ -67,12 +64,12 @@ class Surveying:
         return 0 if session is None else connection_of(session.number)
 
     def client_id_of(self, number: int) -> str:
-        """The id of the client of a session; empty when it is not one's."""
+        """The id of the client of a session; empty if there is no such session."""
         session = self._core.sessions.get(number)
         return "" if session is None else session.client_id
 
     def options_of(self, channel_name: str, queue_id: int) -> QueueOptions | ChannelOptions | None:
-        """The options of a queue, or of a channel where the id is below 0; None for none."""
+        """The options of a queue, or of a channel if the id is below 0; None if it is missing."""
         if queue_id < 0:
             channel = self._core.channels.find(channel_name)
             return None if channel is None else channel.options
@@ -80,7 +77,7 @@ class Surveying:
         return None if queue is None else queue.options
 
     def feed_of(self, source: tuple[str, int], target: tuple[str, int]) -> Feed | None:
-        """The feed from one queue to another, each by its channel's name and its id, or None."""
+        """The feed from one queue to another, each given by channel name and queue id, or None."""
         queue, other = self._queue_of(*source), self._queue_of(*target)
         if queue is None or other is None:
             return None
@@ -91,16 +88,16 @@ class Surveying:
         return None if channel is None else channel.queues.get(queue_id)
 
     def limits_reached(self) -> dict[str, int]:
-        """How often each limit was reached, of those that were."""
+        """How often each limit was reached, for those that were reached."""
         return dict(self._core.limits_reached)
 
     def levels(self) -> dict[str, int]:
-        """How much there is of everything but queues and messages at this moment."""
+        """The present numbers of everything except queues and messages."""
         return levels_of(self._core)
 
     def prepare(self, command: SurveyCommand) -> list[str]:
-        """Take the portion that a command is about, before anybody is asked which channels may be
-        seen; returns the names of these channels."""
+        """Take the portion that a command requests, before the rights to see its channels are
+        checked; return the names of these channels."""
         if isinstance(command, SurveyQueues) and command.places is not None:
             return list(dict.fromkeys([queue.channel_name for queue in self._named(command)]))
         if isinstance(command, SurveyChannels) and command.names is not None:
@@ -114,7 +111,7 @@ class Surveying:
         return [channel.name for channel in walk.channels]
 
     def _named(self, command: SurveyQueues) -> list[Queue]:
-        """Queues by name, as far as they are there."""
+        """The existing ones of the queues that a command names."""
         found: list[Queue] = []
         for name, queue_id in (command.places or [])[:_MOST_NAMED]:
             channel = self._core.channels.find(name)
@@ -124,12 +121,12 @@ class Surveying:
         return found
 
     def _channels_named(self, command: SurveyChannels) -> list[Channel]:
-        """Channels by name, as far as they are there."""
+        """The existing ones of the channels that a command names."""
         found = [self._core.channels.find(name) for name in (command.names or [])[:_MOST_NAMED]]
         return [channel for channel in found if channel is not None]
 
     def _walk_of(self, command: SurveyCommand) -> ChannelWalk:
-        """The walk at the portion that the command is about."""
+        """The walk, at the portion that the command requests."""
         if not command.prepared:
             self.prepare(command)
         command.prepared = False
@@ -137,7 +134,7 @@ class Surveying:
         return command.walk
 
     def survey_channels(self, command: Command, session: Session) -> None:
-        """Some channels."""
+        """Answer with a portion of the channels."""
         assert isinstance(command, SurveyChannels)
         core = self._core
         visible = command.visible
@@ -157,7 +154,7 @@ class Surveying:
         core.reply(session, command.request, RESULT_OK, body)
 
     def survey_queues(self, command: Command, session: Session) -> None:
-        """Some queues."""
+        """Answer with a portion of the queues."""
         assert isinstance(command, SurveyQueues)
         core = self._core
         if command.places is None:
@@ -176,7 +173,7 @@ class Surveying:
         core.reply(session, command.request, RESULT_OK, body)
 
     def survey_clients(self, command: Command, session: Session) -> None:
-        """Some clients."""
+        """Answer with a portion of the clients."""
         assert isinstance(command, SurveyClients)
         core = self._core
         if command.ids is None:
@@ -194,7 +191,7 @@ class Surveying:
         core.reply(session, command.request, RESULT_OK, body)
 
     def describe_client(self, command: Command, session: Session) -> None:
-        """One client, and what it has joined."""
+        """Answer with one client, and the channels that it has joined."""
         assert isinstance(command, DescribeClient)
         core = self._core
         client = core.clients.get(command.client_id)

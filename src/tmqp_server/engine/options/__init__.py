@@ -1,4 +1,4 @@
-"""What can be set about queues, channels and the broker, with the protocol's defaults.
+"""The options of queues, channels and the broker, with the protocol's defaults.
 
 ``table`` has the declared options, and ``values`` the records that are generated from it.
 """

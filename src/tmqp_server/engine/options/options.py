@@ -63,7 +63,7 @@ __all__ = [
     "QueueOptions",
 ]
 
-#: What a binding sends to (F120).
+#: The target of a binding (F120).
 TO_CLIENTS: Final = 0
 TO_QUEUE: Final = 1
 TO_URL: Final = 2
@@ -83,22 +83,22 @@ WITH_OWNER: Final = LIFETIME_OWNER
 #: It ends when its last consumer leaves.
 WITH_CONSUMERS: Final = LIFETIME_CONSUMERS
 
-#: What a push into a full queue does: it is refused, or what has waited longest makes way, for
-#: good or to the queue of dead letters.
+#: What happens to a push into a full queue: it is refused, or the message that has waited longest
+#: makes way, dropped or moved to the dead letter queue.
 REFUSE: Final = WHEN_FULL_REFUSE
 DROP_OLDEST: Final = WHEN_FULL_DROP_OLDEST
 DEAD_LETTER: Final = WHEN_FULL_DEAD_LETTER
 
-#: What changes give as ``dead_letter`` to have none.
+#: The value of ``dead_letter`` in changes that removes it.
 NOWHERE: Final = ("", 0)
 
-#: What messages with the same key have to do with each other: nothing, one consumer gets them, one
-#: of them is unanswered at a time.
+#: How messages with the same key are treated: independently, one consumer gets them, or one of them
+#: is unanswered at a time.
 NO_KEYS: Final = KEYS_NONE
 STICKY: Final = KEYS_STICKY
 STRICT: Final = KEYS_STRICT
 
-#: What ``priorities`` of a queue says.
+#: The values of ``priorities`` of a queue.
 TWO: Final = PRIORITIES_TWO
 TEN: Final = PRIORITIES_TEN
 
@@ -114,38 +114,39 @@ class QueueOptions(QueueValues):
 
     They are declared in ``tmqp.models.options`` and ``table.py``.
 
-    With ``when_full`` DROP_OLDEST or DEAD_LETTER the message that has waited longest makes way when
-    a push finds the queue full; those of high priority do so last.
+    With ``when_full`` DROP_OLDEST or DEAD_LETTER, the message that has waited longest makes way
+    when a push finds the queue full; high-priority messages do so last.
 
-    ``group_keys`` is NO_KEYS, STICKY or STRICT (``model/keys.py``); it means something where
-    consumers take turns, and nothing in other statuses.
+    ``group_keys`` is NO_KEYS, STICKY or STRICT (``model/keys.py``); it has an effect only if
+    consumers take turns.
 
-    With ``priorities`` TEN each of JMS's ten priorities goes before the lower ones, among the
-    messages of high priority and among the others (``model/levels.py``); with TWO all of these are
-    alike.  What is on disk only waits in the order of coming.
+    With ``priorities`` TEN, each of JMS's ten priorities goes before the lower ones, among the
+    messages of high priority and among the others (``model/levels.py``); with TWO, these do not
+    differ.  Messages on disk only wait in order of arrival.
 
-    ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
-    None drops them; with a ``put_back_limit`` of -1 nothing is put back too often.
-    ``message_limit`` and ``message_size_limit`` (bytes) are unlimited at 0,
-    ``message_timeout_ms`` is none at 0.  Where ``use_message_id`` is off, a message that came
-    without an id stays without (F41); the engine makes none, the door does.
+    ``dead_letter`` is the (channel, queue id) of the queue for messages that were put back too
+    often; None drops them.  A ``put_back_limit`` of -1 means no limit.  For
+    ``message_limit`` and ``message_size_limit`` (bytes), 0 means no limit; for
+    ``message_timeout_ms``, no timeout.
+    If ``use_message_id`` is off, a message that arrived without an id stays without one (F41);
+    otherwise the door, not the engine, creates it.
 
-    With ``durable`` every message that is taken in is saved, and a positive confirm waits for the
-    storage.  Such a queue, and one with ``overflow``, keeps ``memory_limit`` waiting messages of
-    each priority in memory (0: ``EngineLimits.max_messages_in_memory``) and the rest on disk; as
-    many deferred messages, too, and up to twice as many shortly before they are due.  An
-    ``ephemeral`` one is never on disk: what comes when ``memory_limit`` is reached is dropped and
-    counted.  The ``retain_`` options say what the storage keeps of settled messages for readers;
-    0 and false: nothing.
+    With ``durable``, every accepted message is saved, and a positive confirm waits for the storage.
+    Such a queue, and one with ``overflow``, keeps ``memory_limit`` waiting messages of each
+    priority in memory (0: ``EngineLimits.max_messages_in_memory``) and the rest on disk; and as
+    many deferred messages, up to twice as many shortly before they are due.  An ``ephemeral`` queue
+    is never on disk: messages that arrive when ``memory_limit`` is reached are dropped and counted.
+    The ``retain_`` options say which settled messages the storage keeps for readers; 0 and false:
+    none.
     """
 
     __slots__ = ()
 
     def problem(self, limits: EngineLimits) -> int:
-        """0 when a queue can have these options, else the result code to answer.
+        """0 if a queue can have these options, otherwise the result code to answer.
 
-        400 for values that mean nothing (a negative timeout, an unknown status number), 482 for
-        values past the engine's limits.  The delivery handler's name is not looked up here.
+        400 for invalid values (a negative timeout, an unknown status number), 482 for values beyond
+        the engine's limits.  The delivery handler's name is not checked here.
         """
         if not 0 <= self.status <= STATUS_STOPPED:
             return RESULT_BAD_REQUEST
@@ -170,7 +171,7 @@ class QueueOptions(QueueValues):
         return RESULT_OK
 
     def retains(self) -> bool:
-        """Whether something of settled messages is kept for readers."""
+        """Whether settled messages are kept for readers."""
         return self.retain_for_readers or self.retain_bytes > 0 or self.retain_time_ms > 0
 
     def needs_storage(self) -> bool:
@@ -185,7 +186,7 @@ class QueueChanges(GivenQueueValues):
     __slots__ = ()
 
     def applied_to(self, old: QueueOptions) -> QueueOptions:
-        """The complete options that *old* becomes."""
+        """Return *old* with these changes applied."""
         new = QueueOptions()
         for option in QUEUE_OPTIONS:
             given: object = getattr(self, option.name)
@@ -198,13 +199,13 @@ class QueueChanges(GivenQueueValues):
 class ChannelOptions(Record):
     """All options of one channel (specification, "Channel Options"; F67, F70, F73).
 
-    ``allowed_queues`` None allows every queue id; limits are unlimited at 0.  ``queue`` is what
-    queues of this channel start from.  ``authenticator`` and ``event_handler`` name code that the
-    world knows, and are empty for none; whether it does is not looked up here.
+    ``allowed_queues`` None allows every queue id; limits are unlimited at 0.  ``queue`` has the
+    initial options of queues of this channel.  ``authenticator`` and ``event_handler`` name code of
+    the world, empty for none; whether the names exist is not checked here.
 
     ``lifetime`` is KEPT, WITH_OWNER or WITH_CONSUMERS: the latter two make a channel *temporary*,
-    which no storage knows.  Such a channel belongs to the session that created it, which is the
-    only one that may consume if it is ``owner_only``.
+    so it is never stored.  Such a channel belongs to the session that created it, which is the only
+    one that may consume if it is ``owner_only``.
 
     ``single_consumer`` makes every consumer exclusive (:class:`~.model.terms.Terms`).
     """
@@ -253,7 +254,7 @@ class ChannelOptions(Record):
         self.event_handler = event_handler
 
     def problem(self, limits: EngineLimits) -> int:
-        """0 when a channel can have these options, else the result code to answer."""
+        """0 if a channel can have these options, otherwise the result code to answer."""
         if self.client_limit < 0 or self.queue_limit < 0:
             return RESULT_BAD_REQUEST
         if self.allowed_queues is not None:
@@ -273,7 +274,8 @@ class ChannelOptions(Record):
         return self.problem_of_queue(self.queue) if problem == RESULT_OK else problem
 
     def problem_of_queue(self, options: QueueOptions) -> int:
-        """400 for options of a queue that needs the storage, which knows no temporary channel."""
+        """400 if the options of a queue need the storage, but the channel is temporary; otherwise
+        0."""
         return RESULT_BAD_REQUEST if self.lifetime and options.needs_storage() else RESULT_OK
 
     def needs_owner(self) -> bool:
@@ -328,7 +330,7 @@ class ChannelChanges(Record):
         self.event_handler = event_handler
 
     def applied_to(self, old: ChannelOptions) -> ChannelOptions:
-        """The complete options that *old* becomes."""
+        """Return *old* with these changes applied."""
         new = ChannelOptions(
             queue=old.queue if self.queue is None else self.queue.applied_to(old.queue)
         )
@@ -339,17 +341,16 @@ class ChannelChanges(Record):
 
 
 class BrokerOptions(Record):
-    """What the whole broker does by itself (F54, F73, F74).
+    """The options of the whole broker (F54, F73, F74).
 
-    ``channel`` is what channels start from, and with it their queues.  ``events`` is a mask of
-    event bits (``events.py``): the kinds for which ``Notify`` effects are made.
-    ``http_prefixes`` begin the URLs that HTTP bindings may call (``http_rules.py``); none, and
-    there are no HTTP bindings.  ``storage`` says that the world keeps what it is told to keep;
-    without it no queue can be durable.  ``authenticators`` are the names that channels may give as
-    theirs; ``event_handlers`` the same, each with the mask of the events it is to be told.
-    With ``takes_nodes`` sessions may be other nodes, as their Connect says; otherwise all are
-    clients.  ``shares_decisions`` tells other nodes when a message of a queue is finished, and
-    accepts what they report (F63).
+    ``channel`` has the initial options of channels and their queues.  ``events`` is a mask of event
+    bits (``events.py``): the kinds for which ``Notify`` effects are made.  ``http_prefixes`` are
+    those of URLs that HTTP bindings may call (``http_rules.py``); if there are none, there are no
+    HTTP bindings.  ``storage`` means that there is a storage; without it, no queue can be durable.
+    ``authenticators`` are the names that channels may use; ``event_handlers`` likewise, each with
+    the mask of the events that it gets.  With ``takes_nodes``, sessions may be other nodes, as
+    their Connect says; otherwise all are clients.  With ``shares_decisions``, other nodes are
+    notified when a message of a queue is settled, and their notifications are accepted (F63).
     """
 
     __slots__ = (
@@ -390,7 +391,7 @@ class BrokerOptions(Record):
         self.shares_decisions = shares_decisions
 
     def knows(self, channel: ChannelOptions) -> bool:
-        """Whether all code is there that a channel's options name."""
+        """Whether all code that a channel's options name exists."""
         return (not channel.authenticator or channel.authenticator in self.authenticators) and (
             not channel.event_handler or channel.event_handler in self.event_handlers
         )

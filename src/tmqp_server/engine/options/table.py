@@ -1,8 +1,8 @@
 """The options of queues and channels, as ``tmqp.models.options`` declares them, for the server.
 
-What has to go through all options goes through these tables: the configuration, the stores, the
-door, the documents, and ``tools/make_options.py``, which makes the records of ``values.py``.
-Options that no client can set in a body are declared here.
+All code that handles every option uses these tables: the configuration, the stores, the door, the
+documents, and ``tools/make_options.py``, which generates the records of ``values.py``.  Options
+that no client can set in a body are declared here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
     "Option",
 ]
 
-#: What an option holds.
+#: The kinds of values.
 FLAG: Final = "flag"
 NUMBER: Final = "number"
 TEXT: Final = "text"
@@ -41,10 +41,10 @@ ADDRESS: Final = "address"
 class Option:
     """One option.
 
-    ``name`` is ours, in records and in the configuration; ``attribute`` that of the model which
-    brings it, empty if none does.  Stores keep it as ``kept``, and the configuration takes that
-    name too.  ``initial`` holds where nobody says anything.  A number is ``least`` or more, a text
-    one of ``words`` if there are any.
+    ``name`` is used in records and in the configuration; ``attribute`` is the name in the model,
+    empty if it has none.  Stores use the name ``kept``, which the configuration accepts, too.
+    ``initial`` is the default.  A number is ``least`` or more, a text one of ``words`` if there are
+    any.
     """
 
     __slots__ = ("attribute", "initial", "kept", "kind", "least", "meaning", "name", "words")
@@ -104,7 +104,7 @@ QUEUE_OPTIONS: Final[tuple[Option, ...]] = (
     *_OF_QUEUES,
     Option("tag", TEXT, None, "The name by which tag bindings find the queue.", "", "tag"),
 )
-#: The options of channels, but for those that their queues start with.
+#: The options of channels, except the initial ones of their queues.
 CHANNEL_OPTIONS: Final[tuple[Option, ...]] = tuple(
     [each for each in _options_of(ChannelOptions) if each.name not in {o.name for o in _OF_QUEUES}]
 )

@@ -1,4 +1,4 @@
-"""The questions to the storage that wait for an answer, and the queues that they are about.
+"""The questions to the storage that wait for an answer, and their queues.
 
 Each question has a number and is in a bounded table until the storage has answered; the table knows
 which session waits for it.  The module that asked handles the answer.
@@ -33,10 +33,9 @@ _QUEUES_PER_UNIT: Final = 4
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Asked:
-    """A question to the storage: who waits, about which queues, and where each of them ended.
+    """A question to the storage: the waiting session, the queues, and the last sequence of each.
 
-    One asked ``again`` for somebody who was let in before is not counted among the questions that
-    are in progress.
+    A question that is asked ``again``, for a watch, does not count against the limits.
     """
 
     __slots__ = ("session", "request", "queues", "ends", "again")
@@ -54,7 +53,7 @@ class Asked:
 
 
 class StorageQuestions:
-    """The questions of one broker.  ``store_id`` is what the storage calls itself."""
+    """The questions of one broker.  ``store_id`` is the storage's name for itself."""
 
     __slots__ = ("store_id", "_asked", "_core", "_last")
 
@@ -68,7 +67,7 @@ class StorageQuestions:
     # --- Asking ----------------------------------------------------------------------------------
 
     def problem(self, session: Session) -> int:
-        """0 when a question may be asked now, else the result code to answer."""
+        """0 if a question may be asked now, otherwise the result code to answer."""
         core = self._core
         if not core.stores:
             return RESULT_NOT_IMPLEMENTED
@@ -91,7 +90,7 @@ class StorageQuestions:
         return self._last + 1
 
     def ask(self, asked: Asked, question: Effect) -> None:
-        """Ask the storage; the question bears ``next_number``."""
+        """Ask the storage; the question must have ``next_number``."""
         self._last += 1
         self._asked[self._last] = asked
         self._core.out.append(question)
@@ -101,7 +100,8 @@ class StorageQuestions:
         return self._asked.get(number)
 
     def take(self, number: int) -> Asked | None:
-        """The question that is answered; none for an answer to nothing, which is counted."""
+        """Remove and return the question that is answered; None, which is counted, if there is
+        none."""
         asked = self._asked.pop(number, None)
         if asked is None:
             self._core.count_unknown_ticket()
@@ -110,12 +110,12 @@ class StorageQuestions:
     # --- Queues ----------------------------------------------------------------------------------
 
     def find(self, channel_name: str, queue_id: int) -> Queue | None:
-        """The queue that is there under this name in any case, or None."""
+        """The queue of this name in any case, or None."""
         channel = self._core.channels.find(channel_name)
         return None if channel is None else channel.queues.get(queue_id)
 
     def channels(self, pattern: str, visible: frozenset[str] | None) -> list[Channel]:
-        """The channels that pass a filter (F53) and may be seen, in the order of creation."""
+        """The visible channels that pass a filter (F53), in the order of creation."""
         found: list[Channel] = []
         self._core.charge_names(len(self._core.channels.by_key))
         for channel in self._core.channels.by_key.values():
@@ -126,7 +126,7 @@ class StorageQuestions:
     def select(
         self, pattern: str, queue_id: int | None, visible: frozenset[str] | None
     ) -> list[Queue] | None:
-        """The queues of those channels, with that id if one is given; None for too many."""
+        """The queues of those channels, or those with *queue_id*; None if there are too many."""
         most = self._core.limits.max_queues_per_read
         queues: list[Queue] = []
         for channel in self.channels(pattern, visible):
@@ -134,7 +134,7 @@ class StorageQuestions:
                 continue  # the storage does not know it
             if queue_id is None:
                 if len(queues) + len(channel.queues) > most:
-                    return None  # they are not even listed: there may be 65,536
+                    return None  # not even listed: there may be 65,536
                 queues.extend(channel.queues.values())
             else:
                 queue = channel.queues.get(queue_id)
@@ -146,13 +146,13 @@ class StorageQuestions:
         return queues
 
     def charge_queues(self, count: int) -> None:
-        """Count the work of so many queues of one question, see ``Core.charge_names``."""
+        """Count the work for so many queues of one question; see ``Core.charge_names``."""
         self._core.work += count // _QUEUES_PER_UNIT
 
     def problem_of(self, queue: Queue | None, incarnation: str, session: Session | None) -> int:
-        """0 when something can be asked about this queue, else the result code to answer.
+        """0 if questions about this queue are possible, otherwise the result code to answer.
 
-        :param session: who asks; None if that was examined already.
+        :param session: the asking session; None if it was checked already.
         """
         if not self._core.stores:
             return RESULT_NOT_IMPLEMENTED
@@ -168,5 +168,5 @@ class StorageQuestions:
         return RESULT_OK
 
     def incarnation(self, queue: Queue) -> str:
-        """Which queue of its name it is."""
+        """The incarnation of a queue: the storage's name for itself, and the queue's key."""
         return f"{self.store_id}-{queue.key}"

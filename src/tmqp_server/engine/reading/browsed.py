@@ -18,7 +18,7 @@ __all__ = ["of_kept", "of_message"]
 
 
 def of_message(message: Message) -> BrowsedMessage:
-    """A message in memory as it is now."""
+    """The present state of a message in memory."""
     rare = message.rare
     state = BROWSED_WAITING
     due_s: float | None = None
@@ -46,7 +46,7 @@ def of_message(message: Message) -> BrowsedMessage:
 
 
 def of_kept(queue: Queue, kept: KeptMessage, high_priority: bool, now: float) -> BrowsedMessage:
-    """A message that waits on disk only, or has not come back from there since the start."""
+    """A message that waits on disk only, or was not read back since the start."""
     deferred = kept.due_at > now
     producer = Origin(0, kept.source, None, None, kept.door)
     message = Message(

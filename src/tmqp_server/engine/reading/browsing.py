@@ -58,19 +58,19 @@ from tmqp_server.engine.reading.browsed import of_kept, of_message
 
 __all__ = ["Browsing", "PendingBrowse"]
 
-#: Messages that one step looks at, and those that it looks into, for a filter.
+#: Messages that one step examines, without and with a filter.
 _PORTION: Final = 4_000
 _FILTERED_PORTION: Final = 400
-#: Messages that are examined for one unit of work, see ``Core.charge_names``; one that is shown is
-#: a unit.
+#: Messages that are examined for one unit of work, see ``Core.charge_names``; a message that is
+#: shown is a unit, too.
 _LOOKED_AT_PER_UNIT: Final = 16
-#: What a place in a copied list takes.
+#: The memory of an entry of a copied list.
 _PLACE_BYTES: Final = 8
 
 
 @mypyc_attr(acyclic=True)
 class _Found:
-    """A message that fits, in the heap of those with the lowest sequences: the highest is first."""
+    """A matching message, in the heap of those with the lowest sequences; the highest is first."""
 
     __slots__ = ("item", "kept", "message", "sequence")
 
@@ -90,7 +90,7 @@ class _Found:
         return self.sequence > other.sequence
 
 
-#: How often one looks for a message that moves on meanwhile.
+#: How often to search for a message that moves meanwhile.
 _MOST_TRIES: Final = 10
 
 
@@ -126,19 +126,20 @@ class _Look:
         self.most = most
         self.lists: list[WaitingPart] = []
         self.deferred: list[list[Deferral]] = []
-        #: The lowest and highest sequence that is wanted of deferred messages on disk only, of each
-        #: priority, the regular one first; 0 when there is none.
+        #: The lowest and highest wanted sequence of deferred messages on disk only, of each
+        #: priority, the regular one first; 0 for none.
         self.shelved = [(0, 0), (0, 0)]
-        #: Where in the first of the lists it is, and the lowest sequence that is wanted.
+        #: The index in the first list, and the lowest wanted sequence.
         self.place = 0
         self.first = command.first
         self.found: list[_Found] = []
-        #: Answers of the storage that it waits for, and up to which sequence all is known.
+        #: The number of missing answers of the storage, and up to which sequence all messages are
+        #: known.
         self.awaited = 0
         self.horizon = -1
         self.charged = 0
-        #: What removes or moves the message that is found, if anything does; how often that was
-        #: looked for, and what the state of the queue was when the search began.
+        #: The command that removes or moves the found message, or None; the number of searches; and
+        #: the state of the queue when the search began.
         self.removal = removal
         self.tries = 0
         self.stamp = (0, 0)
@@ -146,7 +147,7 @@ class _Look:
 
 
 class PendingBrowse(PendingRead):
-    """A portion of a tail, up to a sequence, that somebody wants to see; or, without a tail, of the
+    """A portion of a tail, up to a sequence, requested for a browse; without a tail, of the
     deferred messages on disk."""
 
     __slots__ = ("last", "look", "tail")
@@ -160,7 +161,7 @@ class PendingBrowse(PendingRead):
         self.tail = tail
 
     def is_there(self, sequence: int) -> bool:
-        """Whether a stored message is one of those that are on disk only."""
+        """Whether a stored message is one of those on disk only."""
         if self.tail is not None:
             return sequence not in self.tail.skip
         shelf = self.queue.deferred.shelf
@@ -168,7 +169,7 @@ class PendingBrowse(PendingRead):
 
 
 class Browsing:
-    """Serves those who look into queues."""
+    """Serves browses."""
 
     __slots__ = ("_core", "_deferring", "_directory", "_looks", "_moves")
 
@@ -179,21 +180,21 @@ class Browsing:
         self._moves = moves
         self._deferring = deferring
         self._directory = directory
-        #: By session, in the order of asking; those that wait for the storage as well.
+        #: By session, in the order of requests, including those that wait for the storage.
         self._looks: dict[int, _Look] = {}
         core.tables["browses"] = self._looks
 
     def performers(self) -> Performers:
-        """The methods for the commands served here."""
+        """Which method serves which command."""
         return {Browse: self.browse, MoveMessage: self.remove, RemoveMessage: self.remove}
 
     def browse(self, command: Command, session: Session) -> None:
-        """Begin to look; each session looks into one queue at a time."""
+        """Begin a browse; each session has at most one at a time."""
         assert isinstance(command, Browse)
         self._open(command, session, None)
 
     def remove(self, command: Command, session: Session) -> None:
-        """Look for a waiting message by its id, to remove it, or to move it to another queue."""
+        """Search for a waiting message by its id, to remove it or to move it to another queue."""
         assert isinstance(command, (MoveMessage, RemoveMessage))
         look = Browse(
             session.number,
@@ -233,7 +234,7 @@ class Browsing:
             core.reply(session, command.request, core.no_room())
 
     def _begin(self, look: _Look) -> bool:
-        """Copy the places of a queue; False when there is no room for that."""
+        """Copy the lists of a queue; return False if there is no memory for that."""
         core = self._core
         queue = look.queue
         states = look.command.states
@@ -258,36 +259,37 @@ class Browsing:
         return True
 
     def forget(self, session: Session) -> None:
-        """A session has ended."""
+        """Drop the browse of a session that has ended."""
         look = self._looks.get(session.number)
         if look is not None:
             self._end(look)
 
     def has_work(self) -> bool:
-        """Whether a list has to be looked through."""
+        """Whether a list has to be examined."""
         for look in self._looks.values():  # noqa: SIM110 - any() would make a generator
             if not look.awaited:
                 return True
         return False
 
     def go_on(self) -> None:
-        """Look through a portion for the one who has waited longest, who goes behind the others."""
+        """Examine a portion for the browse that has waited longest, which then waits behind the
+        others."""
         for look in list(self._looks.values()):
             if not look.awaited:
                 del self._looks[look.session.number]
                 self._looks[look.session.number] = look
-                self._core.change = 0  # it waits for no change
+                self._core.change = 0  # its answer does not wait for a change
                 self._go_through(look)
                 return
 
     def charged(self) -> int:
-        """What those take that are not answered."""
+        """The charge for all unanswered browses."""
         return sum([look.charged for look in self._looks.values()])
 
     # --- In memory -------------------------------------------------------------------------------
 
     def _go_through(self, look: _Look) -> None:
-        """Look through a portion of what is in memory; behind the last one, ask for the rest."""
+        """Examine a portion of what is in memory; after the last one, fetch the rest."""
         is_filtered = look.command.filter is not None
         left = _FILTERED_PORTION if is_filtered else _PORTION
         work = 0
@@ -305,7 +307,7 @@ class Browsing:
         while not look.lists and look.deferred and left > 0:
             entries = look.deferred[0]
             stop = min(look.place + left, len(entries))
-            # The last two lists are of those on disk only, the high-priority ones first.
+            # The last two lists have those on disk only, the high-priority ones first.
             high_priority = len(look.deferred) == 2
             for place in range(look.place, stop):
                 self._consider_deferred(look, entries[place], high_priority)
@@ -320,7 +322,7 @@ class Browsing:
             self._fetch(look)
 
     def _consider(self, look: _Look, message: Message) -> None:
-        """Keep a message if it fits, and is among the first that do."""
+        """Keep a message if it matches and is among the first matches."""
         command = look.command
         sequence = message.sequence
         if sequence < look.first or message.marks & MARK_GONE:
@@ -335,7 +337,7 @@ class Browsing:
         self._keep(look, _Found(sequence, message))
 
     def _consider_deferred(self, look: _Look, entry: Deferral, high_priority: bool) -> None:
-        """The same for a deferred message; of one that is on disk only, note where it is."""
+        """The same for a deferred message; if it is on disk only, record its sequence."""
         if entry.message is not None:
             self._consider(look, entry.message)
             return
@@ -356,7 +358,7 @@ class Browsing:
     # --- On disk only ----------------------------------------------------------------------------
 
     def _fetch(self, look: _Look) -> None:
-        """Ask for what waits on disk only, or answer when there is none."""
+        """Request what waits on disk only, or answer if there is nothing."""
         queue = look.queue
         if look.command.states & (BROWSED_WAITING | BROWSED_DEFERRED) and not queue.closed:
             if queue.high_tail is not None:
@@ -387,7 +389,7 @@ class Browsing:
         self._core.fetch(pending, after, pending.last, most, most_bytes)
 
     def fetched(self, asked: PendingBrowse, command: Fetched) -> None:
-        """Take what the storage has found; the queue is not told."""
+        """Handle what the storage has found; the queue is not changed."""
         look = asked.look
         if self._looks.get(look.session.number) is not look:
             return
@@ -412,10 +414,10 @@ class Browsing:
     # --- The answer ------------------------------------------------------------------------------
 
     def _answer(self, look: _Look) -> None:
-        """Show what was found and is still there, in its order.
+        """Answer with the found messages that are still there, in order.
 
-        Where all of it is gone, or beyond what the storage has looked at, there may be more: then
-        look on behind it.
+        If all of them are gone, or beyond what the storage has examined, there may be more: then
+        continue after them.
         """
         core = self._core
         command = look.command
@@ -439,7 +441,7 @@ class Browsing:
             if item is None or not item.state & command.states:
                 continue
             if items and items[len(items) - 1].sequence == item.sequence:
-                continue  # it went to the disk meanwhile, or came from there
+                continue  # it was stored or read back meanwhile
             most_bytes -= item.size
             if items and most_bytes < 0:
                 break
@@ -454,7 +456,7 @@ class Browsing:
         core.reply(look.session, command.request, RESULT_OK, BrowseSnapshot(items, hides))
 
     def _remove(self, look: _Look) -> None:
-        """Remove what was found; look again where the queue has moved on meanwhile."""
+        """Remove the found message; search again if the queue has changed meanwhile."""
         core = self._core
         queue = look.queue
         code = RESULT_NOT_FOUND
@@ -473,11 +475,11 @@ class Browsing:
                 return
             code = RESULT_BUSY
         elif queue.safe < look.appended and _has_unsynced(queue):
-            code = RESULT_BUSY  # it may be on its way to the disk, where nobody finds it
+            code = RESULT_BUSY  # it may be on its way to the disk, where it is not found
         core.reply(look.session, look.command.request, code)
 
     def _is_there(self, queue: Queue, found: _Found) -> bool:
-        """Whether a message that was found still waits there."""
+        """Whether a found message still waits there."""
         item = found.item
         if item is None:
             message = found.message
@@ -492,7 +494,7 @@ class Browsing:
         )
 
     def _take_out(self, look: _Look, found: _Found) -> None:
-        """Remove or move a message that waits."""
+        """Remove or move a waiting message."""
         queue = look.queue
         item = found.item
         message = found.message
@@ -510,7 +512,7 @@ class Browsing:
         self._core.reply(look.session, look.command.request, RESULT_OK)
 
     def _item(self, found: _Found) -> BrowsedMessage | None:
-        """What was found as it is now; None when it is gone, or has another place."""
+        """The present state of a found message; None if it is gone or has another sequence."""
         message = found.message
         if message is None:
             return found.item
@@ -527,14 +529,14 @@ class Browsing:
 
 
 def _stamp_of(queue: Queue) -> tuple[int, int]:
-    """Another one when messages came back from the disk."""
+    """Numbers of the queue that change when messages are read back from the disk."""
     high = -1 if queue.high_tail is None else queue.high_tail.after
     regular = -1 if queue.regular_tail is None else queue.regular_tail.after
     return (high, regular)
 
 
 def _has_unsynced(queue: Queue) -> bool:
-    """Whether messages are on their way to the disk, to wait there."""
+    """Whether messages are being stored, to wait on disk."""
     high, regular = queue.high_tail, queue.regular_tail
     return (high is not None and high.unsynced > 0) or (
         regular is not None and regular.unsynced > 0

@@ -29,14 +29,14 @@ class Cursors:
         self._questions = questions
 
     def problem_of_name(self, name: str) -> int:
-        """0 when a reader may be called so, else the result code to answer."""
+        """0 if a cursor may have this name, otherwise the result code to answer."""
         most = self._core.limits.max_name_bytes
         if not name or len(name.encode("utf-8", "surrogatepass")) > most or fault_of_name(name):
             return RESULT_BAD_REQUEST
         return RESULT_OK
 
     def problem_of_new(self, queue: Queue, name: str) -> int:
-        """0 when a queue has, or may have, this cursor, else the result code to answer."""
+        """0 if a queue has, or may have, this cursor, otherwise the result code to answer."""
         if name in queue.cursors:
             return RESULT_OK
         if len(queue.cursors) >= self._core.limits.max_cursors_per_queue:
@@ -44,24 +44,24 @@ class Cursors:
         return self.problem_of_memory(1, name)
 
     def problem_of_memory(self, count: int, name: str) -> int:
-        """0 when there is memory for so many more cursors, else the result code to answer."""
+        """0 if there is memory for so many more cursors, otherwise the result code to answer."""
         size = count * (cursor_bytes(name) + PENDING_BYTES)
         if self._core.has_room(size):
             return RESULT_OK
         return self._core.no_room()
 
     def restore(self, queue: Queue, name: str, sequence: int) -> None:
-        """Put a cursor where it was before."""
+        """Set a cursor without saving it."""
         if name not in queue.cursors:
             self._core.charge(cursor_bytes(name))
         queue.cursors[name] = sequence
 
     def place(self, queue: Queue, name: str, sequence: int) -> None:
-        """Put a cursor somewhere; the answer of this command waits until that is safe."""
+        """Set a cursor; the answer of this command waits until that is saved."""
         self.place_all([queue], name, [sequence])
 
     def place_all(self, queues: list[Queue], name: str, sequences: list[int]) -> None:
-        """Put the cursors of many queues somewhere, in one change."""
+        """Set the cursors of many queues, in one change."""
         for at in range(len(queues)):
             self.restore(queues[at], name, sequences[at])
         self._keep(queues, name, sequences)
@@ -76,36 +76,36 @@ class Cursors:
             queue.cursor_ticket = core.last_ticket
 
     def advance(self, queue: Queue, name: str, sequence: int) -> None:
-        """Put a cursor further on, or leave it; the answer waits until where it is is safe."""
+        """Move a cursor forward, or leave it; the answer waits until its position is saved."""
         self.advance_all([queue], name, [sequence])
 
     def advance_all(self, queues: list[Queue], name: str, sequences: list[int]) -> None:
-        """Put the cursors of many queues further on, or leave them, in one change."""
+        """Move the cursors of many queues forward, or leave them, in one change."""
         moved: list[Queue] = []
         further: list[int] = []
         for at in range(len(queues)):
             queue, sequence = queues[at], sequences[at]
             if sequence > queue.cursors.get(name, -1):
-                self.restore(queue, name, sequence)  # at once: a queue may be named twice
+                self.restore(queue, name, sequence)  # at once: a queue may be listed twice
                 moved.append(queue)
                 further.append(sequence)
         self._keep(moved, name, further)
         self.wait_for(queues, name)
 
     def wait_for(self, queues: list[Queue], name: str) -> None:
-        """Let the answer of this command wait until where the cursors are is safe."""
+        """Let the answer of this command wait until the positions of the cursors are saved."""
         core = self._core
         if core.change:
-            return  # the answer waits anyway, for all that came before too
+            return  # the answer waits anyway, and for all earlier changes, too
         if core.storage_ok and not core.tickets:
-            return  # nothing is being written
+            return  # nothing is being saved
         for queue in queues:
             if queue.cursor_ticket in core.tickets or not core.storage_ok:
                 self.place(queue, name, queue.cursors[name])
                 return
 
     def remove(self, queues: list[Queue], name: str) -> None:
-        """Forget a cursor of queues; the answer of this command waits until that is safe."""
+        """Remove a cursor from queues; the answer of this command waits until that is saved."""
         core = self._core
         keys: list[int] = []
         for queue in queues:

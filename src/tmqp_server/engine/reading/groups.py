@@ -45,9 +45,10 @@ __all__ = ["AskedGroup", "Groups"]
 
 
 class AskedGroup(Asked):
-    """A group that is put where something is kept: ``queues`` are examined, all ``told`` of.
+    """A group whose cursors move to what is kept: those of ``queues`` move, and the answer has
+    those of ``told``.
 
-    ``by_time``: behind them is what came before some time.
+    With ``by_time``, they move to the first message that arrived at a time or later.
     """
 
     __slots__ = ("cursor", "told", "by_time")
@@ -67,7 +68,7 @@ class AskedGroup(Asked):
 
 
 class _AskedLag(Asked):
-    """Cursors whose lag is measured, one for each of the queues."""
+    """Cursors whose lag is measured, one for each entry of ``queues``."""
 
     __slots__ = ("found",)
 
@@ -79,7 +80,7 @@ class _AskedLag(Asked):
 
 
 class Groups:
-    """Serves those who read many queues."""
+    """Serves readers of many queues."""
 
     __slots__ = ("_core", "_cursors", "_questions")
 
@@ -89,7 +90,7 @@ class Groups:
         self._cursors = cursors
 
     def resolve(self, command: GroupCommand) -> None:
-        """Find the queues that are meant, once."""
+        """Find the queues of a command, once."""
         if command.places is not None or command.filter is None or command.too_many:
             return
         queues = self._questions.select(command.filter, command.queue_id, None)
@@ -106,9 +107,10 @@ class Groups:
         command.places = places
 
     def _queues(self, command: GroupCommand) -> tuple[list[Queue], list[int], int]:
-        """The queues that are there, the sequence that is named of each, and 0 or what to answer.
+        """The existing queues, the sequence that is named for each, and 0 or the result code to
+        answer.
 
-        No sequences for queues that are found by a filter: it names none.
+        Queues that are found by a filter have no sequences.
         """
         queues: list[Queue] = []
         sequences: list[int] = []
@@ -150,7 +152,7 @@ class Groups:
         }
 
     def open(self, command: Command, session: Session) -> None:
-        """Let a reader begin in all queues."""
+        """Create a cursor in all queues."""
         assert isinstance(command, OpenGroup)
         queues, _, code = self._queues(command)
         new: list[Queue] = []
@@ -162,7 +164,7 @@ class Groups:
         self._begin(command, session, new, queues, code, command.earliest, command.timestamp_ms)
 
     def reset(self, command: Command, session: Session) -> None:
-        """Let a reader go somewhere else."""
+        """Move existing cursors, also backwards."""
         assert isinstance(command, ResetGroup)
         queues, sequences, code = self._queues(command)
         there: list[Queue] = []
@@ -197,7 +199,8 @@ class Groups:
         earliest: bool,
         timestamp_ms: int,
     ) -> None:
-        """Put cursors behind the latest, or pin them at the beginning and look what is kept."""
+        """Put cursors after the latest message, or pin them at the beginning and look up what is
+        kept."""
         looks = moved and (earliest or timestamp_ms >= 0)
         if code == RESULT_OK and looks:
             code = self._questions.problem(session)
@@ -217,7 +220,7 @@ class Groups:
         self._questions.ask(asked, FindOffsets(number, asked.keys(), timestamp_us))
 
     def looked(self, asked: AskedGroup, command: OffsetsFound) -> None:
-        """Move cursors on to what is kept."""
+        """Move cursors forward to what is kept."""
         name = asked.cursor
         if command.code != RESULT_OK:
             self._core.reply(asked.session, asked.request, command.code)
@@ -238,7 +241,7 @@ class Groups:
         self._tell(asked.session, asked.request, asked.told, name)
 
     def commit(self, command: Command, session: Session) -> None:
-        """Let a reader be done with something; nothing is when a part is impossible."""
+        """Move cursors forward; if one cannot be moved, none is."""
         assert isinstance(command, CommitGroup)
         queues, sequences, code = self._queues(command)
         if code == RESULT_OK and not queues:
@@ -253,7 +256,7 @@ class Groups:
         self._tell(session, command.request, queues, command.cursor)
 
     def drop(self, command: Command, session: Session) -> None:
-        """Forget a reader."""
+        """Remove cursors."""
         assert isinstance(command, DropGroup)
         queues, _, code = self._queues(command)
         found = [queue for queue in queues if command.cursor in queue.cursors]
@@ -276,7 +279,7 @@ class Groups:
     # --- Looking ---------------------------------------------------------------------------------
 
     def list_groups(self, command: Command, session: Session) -> None:
-        """The cursors of many queues, and what is kept behind each."""
+        """List the cursors of many queues, and measure what is kept after each."""
         assert isinstance(command, ListGroups)
         core = self._core
         code = self._questions.problem(session)

@@ -18,7 +18,7 @@ __all__ = ["Lines", "SessionReads"]
 
 
 class SessionReads:
-    """What one session waits for; ``busy`` while the storage reads for it."""
+    """The ranges that one session waits for; ``busy`` while the storage reads for it."""
 
     __slots__ = ("busy", "session", "waiting")
 
@@ -38,7 +38,7 @@ class Lines:
         self._ready: dict[int, SessionReads] = {}
 
     def length(self, session: Session) -> int:
-        """How many ranges a session waits for, besides the one that is being read."""
+        """How many ranges a session waits for, not counting the one that is being read."""
         line = self._lines.get(session.number)
         return 0 if line is None else len(line.waiting)
 
@@ -52,11 +52,11 @@ class Lines:
         self._line(session).waiting.append(command)
 
     def begin(self, session: Session) -> None:
-        """The storage reads for a session."""
+        """Record that the storage reads for a session."""
         self._line(session).busy = True
 
     def end(self, session: Session) -> None:
-        """The storage has answered."""
+        """Record that the storage has answered."""
         line = self._lines.get(session.number)
         if line is not None:
             line.busy = False
@@ -66,29 +66,30 @@ class Lines:
                 del self._lines[session.number]
 
     def unblock(self, session: Session) -> None:
-        """A session reads again."""
+        """Record that a session reads again."""
         line = self._lines.get(session.number)
         if line is not None and not line.busy:
             self._ready[session.number] = line
 
     def forget(self, session: Session) -> None:
-        """A session has ended."""
+        """Drop the line of a session that has ended."""
         self._lines.pop(session.number, None)
         self._ready.pop(session.number, None)
 
     def has_work(self) -> bool:
-        """Whether some session may continue."""
+        """Whether any session may continue."""
         return bool(self._ready)
 
     def take_ready(self) -> list[SessionReads]:
-        """The lines that may continue, in the order in which they could; those of the blocked stay
-        behind until they read again."""
+        """Remove and return the lines that may continue, in order; those of blocked sessions wait
+        until they read again."""
         ready = list(self._ready.values())
         self._ready = {}
         return [line for line in ready if not line.busy and not line.session.blocked]
 
     def take(self, line: SessionReads) -> ReadRange | None:
-        """What a line waits for first; none, and the line is over, when there is nothing."""
+        """Remove and return the first range of a line; if there is none, return None and end the
+        line."""
         if line.waiting:
             return line.waiting.popleft()
         self._lines.pop(line.session.number, None)

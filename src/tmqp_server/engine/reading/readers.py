@@ -81,7 +81,7 @@ class _AskedCursor(Asked):
 
 
 class Readers:
-    """Serves those who read what is kept."""
+    """Serves readers of kept messages."""
 
     __slots__ = ("_core", "_cursors", "_groups", "_lines", "_questions", "_watching")
 
@@ -142,7 +142,7 @@ class Readers:
         self._watching.ask(session, command, queues, watch)
 
     def read_range(self, command: Command, session: Session) -> None:
-        """Ask for what is kept of a queue, now or in its turn."""
+        """Read a range of a queue, now or when it is its turn."""
         assert isinstance(command, ReadRange)
         if not self._lines.must_wait(session):
             self._read_now(command, session)
@@ -152,7 +152,7 @@ class Readers:
             self._core.reply(session, command.request, RESULT_BUSY)
 
     def _read_now(self, command: ReadRange, session: Session) -> bool:
-        """Ask the storage for a range; False when that is answered already."""
+        """Ask the storage for a range; return False if it was answered already."""
         queue = self._of_range(command, session)
         if queue is None:
             return False
@@ -181,19 +181,19 @@ class Readers:
         return True
 
     def unblock(self, session: Session) -> None:
-        """A session reads again what it is sent."""
+        """Record that a session reads again."""
         self._lines.unblock(session)
 
     def forget(self, session: Session) -> None:
-        """A session has ended."""
+        """Drop the waiting ranges of a session that has ended."""
         self._lines.forget(session)
 
     def has_work(self) -> bool:
-        """Whether a range can be read that had to wait."""
+        """Whether a range that had to wait can be read."""
         return self._lines.has_work()
 
     def go_on(self) -> None:
-        """Read what had to wait."""
+        """Read ranges that had to wait."""
         if not self._lines.has_work():
             return
         self._core.change = 0  # no answer here waits for a change
@@ -203,7 +203,7 @@ class Readers:
                 command = self._lines.take(line)
 
     def split_range(self, command: Command, session: Session) -> None:
-        """Ask in which parts what is kept of a queue can be read."""
+        """Ask the storage how to divide a range of a queue into parts."""
         assert isinstance(command, SplitRange)
         queue = self._of_range(command, session)
         if queue is None:
@@ -224,7 +224,7 @@ class Readers:
         self._questions.ask(asked, question)
 
     def _of_range(self, command: ReadRange, session: Session) -> Queue | None:
-        """The queue of a range that must be asked for; None when that is answered already."""
+        """The queue of a range that the storage must read; None if it was answered already."""
         core = self._core
         code = self._questions.problem(session)
         queue = self._questions.find(command.channel, command.queue_id)
@@ -246,7 +246,7 @@ class Readers:
     # --- Cursors ---------------------------------------------------------------------------------
 
     def open_cursor(self, command: Command, session: Session) -> None:
-        """Open a cursor, at the earliest or behind the latest."""
+        """Create a cursor, at the earliest message or after the latest."""
         assert isinstance(command, OpenCursor)
         core = self._core
         queue, code = self._of_cursor(command, command.cursor, session)
@@ -268,7 +268,8 @@ class Readers:
         self._questions.ask(asked, FindOffsets(number, [queue.key]))
 
     def commit_cursor(self, command: Command, session: Session) -> None:
-        """Move a cursor on, opened if need be; a smaller sequence than it has changes nothing."""
+        """Move a cursor forward, created if missing; a smaller sequence than its own changes
+        nothing."""
         assert isinstance(command, CommitCursor)
         queue, code = self._of_cursor(command, command.cursor, session)
         if queue is not None and code == RESULT_OK:
@@ -283,7 +284,7 @@ class Readers:
         self._tell(session, command.request, queue, command.cursor)
 
     def list_cursors(self, command: Command, session: Session) -> None:
-        """The cursors of a queue, in the order of creation."""
+        """Answer with the cursors of a queue, in the order of creation."""
         assert isinstance(command, ListCursors)
         queue = self._questions.find(command.channel, command.queue_id)
         code = self._questions.problem_of(queue, command.incarnation, session)
@@ -294,7 +295,7 @@ class Readers:
         self._core.reply(session, command.request, RESULT_OK, body)
 
     def remove_cursor(self, command: Command, session: Session) -> None:
-        """Forget a cursor, and released what is kept for it alone."""
+        """Remove a cursor; what was kept only for it may be erased."""
         assert isinstance(command, RemoveCursor)
         queue = self._questions.find(command.channel, command.queue_id)
         code = self._questions.problem_of(queue, command.incarnation, session)
@@ -308,7 +309,7 @@ class Readers:
     def _of_cursor(
         self, command: CursorCommand, name: str, session: Session
     ) -> tuple[Queue | None, int]:
-        """The queue that a cursor is, or can be, of; and 0, or the result code to answer."""
+        """The queue that has, or may have, a cursor, and 0; or None and the code to answer."""
         queue = self._questions.find(command.channel, command.queue_id)
         code = self._questions.problem_of(queue, command.incarnation, session)
         if code == RESULT_OK:
@@ -318,13 +319,13 @@ class Readers:
         return (queue if code == RESULT_OK else None), code
 
     def _tell(self, session: Session, request: object, queue: Queue, name: str) -> None:
-        self._cursors.advance(queue, name, 0)  # which waits for what is in progress
+        self._cursors.advance(queue, name, 0)  # which waits for a change in progress
         self._core.reply(session, request, RESULT_OK, self._cursors.snapshot(queue, name))
 
-    # --- What the storage says -------------------------------------------------------------------
+    # --- Answers of the storage ------------------------------------------------------------------
 
     def perform(self, command: Command) -> bool:
-        """Carry out a command of the storage; False if it is not one of these."""
+        """Carry out a command of the storage; return False if it is not one of these."""
         if isinstance(command, OffsetsFound):
             self._offsets_found(command)
         elif isinstance(command, RangeRead):
@@ -381,7 +382,7 @@ class Readers:
         return OffsetsSnapshot(queue, self._questions.incarnation(queue), kept, end)
 
     def _opened(self, asked: _AskedCursor, command: OffsetsFound) -> None:
-        """Put a cursor that waits before everything behind what is not there any more."""
+        """Move a cursor that is pinned at the beginning to the earliest kept message."""
         queue = asked.queues[0]
         name = asked.cursor
         code = command.code
@@ -422,7 +423,7 @@ class Readers:
 
 
 def _holds(queue: Queue, first: int) -> bool:
-    """Whether a cursor keeps all from *first* on, whatever happens to it."""
+    """Whether a cursor keeps everything from *first* on in any case."""
     options = queue.options
     if not options.retain_for_readers or options.retain_bytes or options.retain_time_ms:
         return False

@@ -30,16 +30,16 @@ __all__ = ["AskedOffsets", "Watch", "WatchTimer", "Watching"]
 
 
 class WatchTimer(Sleeper):
-    """Wakes the watches."""
+    """Wakes the held answers."""
 
     __slots__ = ()
 
 
 class Watch:
-    """A question whose answer is held.
+    """A question about offsets whose answer is held.
 
-    ``due`` is when it is answered at the latest; ``ends`` says of each queue, by key, up to which
-    sequence there was nothing new.
+    ``due`` is when it is answered at the latest; ``ends`` has, by the key of each queue, the
+    sequence up to which nothing was new.
     """
 
     __slots__ = ("number", "session", "command", "due", "known", "ends", "memory")
@@ -58,7 +58,7 @@ class Watch:
 
 
 class AskedOffsets(Asked):
-    """A question about offsets; ``committed`` are the places of the cursor asked about."""
+    """A question about offsets; ``committed`` are the positions of the requested cursor."""
 
     __slots__ = ("command", "committed", "generation", "watch")
 
@@ -68,23 +68,23 @@ class AskedOffsets(Asked):
         super().__init__(session, command.request, queues)
         self.command = command
         self.watch = watch
-        #: That of the channels when it was asked.
+        #: The generation of the channel table when the question was asked.
         self.generation = 0
         self.committed: list[int] = []
         if command.cursor:
-            # As they are now: the storage answers when it has written what came before.
+            # As they are now, because the storage answers when it has written everything before.
             self.committed = [queue.cursors.get(command.cursor, -1) for queue in queues]
 
 
 class Watching:
-    """Holds answers."""
+    """The held answers of one broker."""
 
     __slots__ = ("_core", "_generation", "_held", "_last", "_look", "_questions", "_timer", "_all")
 
     def __init__(self, core: Core, questions: StorageQuestions) -> None:
         self._core = core
         self._questions = questions
-        #: All watches by number, those that the storage is being asked for included.
+        #: All watches by number, including those for which the storage is being asked.
         self._all: dict[int, Watch] = {}
         core.tables["held_reads"] = self._all
         self._held: dict[int, Watch] = {}
@@ -95,7 +95,7 @@ class Watching:
         self._timer = WatchTimer()
 
     def problem(self, session: Session) -> int:
-        """0 when another answer may be held, else the result code."""
+        """0 if another answer may be held, otherwise the result code."""
         limits = self._core.limits
         own = 0
         for watch in self._all.values():
@@ -108,8 +108,8 @@ class Watching:
         return RESULT_OK
 
     def begin(self, session: Session, command: ListOffsets, queues: int) -> Watch | None:
-        """A new watch of so many queues; ``problem`` must have said 0.  None if there is no memory
-        for it."""
+        """Begin a watch of so many queues; ``problem`` must have returned 0.  Return None if there
+        is no memory for it."""
         size = watch_bytes(command.filter, len(command.known) + queues)
         if not self._core.has_room(size):
             self._core.no_room()
@@ -123,20 +123,21 @@ class Watching:
         return watch
 
     def end(self, watch: Watch) -> None:
-        """A watch is answered, or nobody waits for it any more."""
+        """End a watch that is answered, or that is no longer needed."""
         if self._all.pop(watch.number, None) is not None:
             self._core.refund(watch.memory)
         self._held.pop(watch.number, None)
         self._look.pop(watch.number, None)
 
     def forget(self, session: Session) -> None:
-        """A session has ended."""
+        """End the watches of a session that has ended."""
         for watch in list(self._all.values()):
             if watch.session is session:
                 self.end(watch)
 
     def hold(self, asked: AskedOffsets, offsets: list[KeptOffsets]) -> bool:
-        """Hold an answer, if it tells nothing new and its time is not over; False if it must go."""
+        """Hold an answer if it has nothing new and its time is not over; return False if it must be
+        sent."""
         watch = asked.watch
         core = self._core
         if watch is None or watch.number not in self._all:
@@ -144,7 +145,7 @@ class Watching:
         if core.now >= watch.due or self._is_new(watch, asked, offsets):
             return False
         more = watch_bytes(watch.command.filter, len(watch.known) + len(asked.queues))
-        core.charge(more - watch.memory)  # queues may have come and gone
+        core.charge(more - watch.memory)  # queues may have been created or removed
         watch.memory = more
         watch.ends = {}
         for place in range(len(asked.queues)):
@@ -152,12 +153,12 @@ class Watching:
             watch.ends[queue.key] = asked.ends[place]
             queue.watched = True
             if queue.safe > asked.ends[place]:
-                core.changed_queues[queue.key] = queue  # while the storage was looking
+                core.changed_queues[queue.key] = queue  # while the storage was searching
         if not self._held:
             self._generation = core.channels.generation
         self._held[watch.number] = watch
         if asked.generation != core.channels.generation:
-            self._look[watch.number] = watch  # queues may have come and gone since
+            self._look[watch.number] = watch  # queues may have been created or removed since
         core.wakeups.arm(self._timer, watch.due)
         return True
 
@@ -180,7 +181,7 @@ class Watching:
     # --- Changes ---------------------------------------------------------------------------------
 
     def has_work(self) -> bool:
-        """Whether something has happened for a watch that is held."""
+        """Whether something has happened that concerns a held answer."""
         if self._look:
             return True
         if not self._held:
@@ -189,7 +190,7 @@ class Watching:
         return bool(core.changed_queues) or self._generation != core.channels.generation
 
     def wake(self) -> None:
-        """The time of some watch may be over."""
+        """Have the watches examined whose time is over."""
         first = NEVER
         for watch in self._held.values():
             if watch.due <= self._core.now:
@@ -200,7 +201,7 @@ class Watching:
             self._core.wakeups.arm(self._timer, first)
 
     def go_on(self) -> None:
-        """Ask the storage for those for whom something has happened."""
+        """Ask the storage again for the watches that something has happened for."""
         if not self.has_work():
             return
         core = self._core
@@ -216,7 +217,7 @@ class Watching:
             self._look_at(watch)
 
     def _note_changes(self) -> None:
-        """Find the watches of the queues that changed."""
+        """Find the watches of changed queues."""
         core = self._core
         changed_queues = core.changed_queues
         core.changed_queues = {}
@@ -236,7 +237,7 @@ class Watching:
         core.budget -= 1 + len(watch.ends) // 16
         if queues is None:
             self.end(watch)
-            core.change = 0  # it waits for no change
+            core.change = 0  # its answer does not wait for a change
             core.reply(watch.session, command.request, core.reached("max_queues_per_read"))
             return
         if watch.due > core.now and len(queues) == len(watch.ends):
@@ -245,7 +246,7 @@ class Watching:
                 if end < 0 or queue.safe > end:
                     break
             else:
-                return  # a queue has other options, and nothing else
+                return  # only the options of a queue have changed
         del self._held[watch.number]
         self.ask(watch.session, command, queues, watch)
 

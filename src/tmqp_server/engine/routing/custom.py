@@ -41,7 +41,7 @@ __all__ = [
     "to_url",
 ]
 
-#: Where a message goes; made by :func:`to_queue` and its like.
+#: The target of a message; made by :func:`to_queue` and similar functions.
 Target: TypeAlias = BindingOptions
 
 

@@ -5,10 +5,10 @@ could reach everything that the server can reach (its loopback, a cloud's metada
 calls only URLs that its configuration allows, by prefixes.
 
 A URL is compared in parts and never as text: scheme, host and port must be equal, the path must
-begin with the prefix's at the border of a segment.
+begin with that of the prefix, at the border of a segment.
 
-A program behind the prefix may read a path in another way than we do: decode it twice, drop what
-follows a semicolon or a zero byte, or trailing dots and blanks.  So a path may have only characters
+A program at the URL may read the path in a different way: decode it twice, drop everything after a
+semicolon or a zero byte, or drop trailing dots and blanks.  So a path may have only characters
 without a special meaning, and an encoded character must be one of those, a letter, a digit or a
 space; any other URL is refused.
 """
@@ -53,7 +53,7 @@ class _Place:
 
 
 def _parse(url: str) -> _Place | None:
-    """The parts of *url*; None when it is no plain http or https URL."""
+    """The parts of *url*; None if it is not a plain http or https URL."""
     if not url.isascii() or len(url) > MAX_URL_BYTES:
         return None
     for character in url:
@@ -101,7 +101,7 @@ def _means_itself(segment: str) -> bool:
 class HttpRules:
     """The URLs that may be called: those under one of *prefixes*.
 
-    :raises ValueError: for a prefix that is no http or https URL, or has a query.
+    :raises ValueError: if a prefix is not an http or https URL, or has a query.
     """
 
     __slots__ = ("_places",)
@@ -117,7 +117,8 @@ class HttpRules:
             self._places.append(place)
 
     def problem_of(self, url: str) -> int:
-        """0 when *url* may be called; 501 if none may, 400 if it is no URL, 401 if it may not."""
+        """0 if *url* may be called; 501 if no URL may be called, 400 if it is not a URL, 401 if it
+        may not be called."""
         if not self._places:
             return _NOT_IMPLEMENTED
         place = _parse(url)

@@ -41,23 +41,23 @@ __all__ = ["Publication", "Publishing"]
 _DISTRIBUTE: Final = 0
 _ROUND_ROBIN: Final = 1
 _ONLY_FIRST: Final = 2
-#: HTTP's words for the methods, by number (F120).
+#: The HTTP methods by number (F120).
 _HTTP_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _POST: Final = 1
 _GET: Final = 0
 _DELETE: Final = 4
 #: Tags that are compared with a filter for one unit of work.
 _TAGS_PER_UNIT: Final = 16
-#: Clients that are examined, to find one of them, at the cost of sending to one.
+#: Clients that are examined, to find one of them, for the cost of sending to one.
 _LOOKED_AT_PER_CLIENT: Final = 16
 
 
 class Publication:
-    """A message for a router that is on its way.
+    """A message that a router is forwarding.
 
-    ``rest`` are the bindings to try when the one that is being called fails; ``calls`` counts the
-    calls in progress that ask for nothing; ``settled`` says that the publisher is answered, or will
-    be by a receiver.
+    ``rest`` are the bindings to try if the present call fails; ``calls`` counts the calls in
+    progress that request no answer; ``settled`` means that the publisher has been answered, or that
+    a receiver will answer.
     """
 
     __slots__ = (
@@ -99,7 +99,7 @@ class _Call:
 
 
 class Publishing:
-    """Brings messages through the routers of one broker."""
+    """Forwards messages through the routers of one broker."""
 
     __slots__ = (
         "_call_bytes",
@@ -122,7 +122,7 @@ class Publishing:
         self._last_ticket = 0
 
     def publish(self, command: Command, session: Session) -> None:
-        """Give a message to a router, and say what came of it (F123)."""
+        """Send a message to a router, and answer (F123)."""
         assert isinstance(command, Publish)
         if command.size > self._core.limits.max_message_bytes:
             self._reply(session, command.request, self._core.reached("max_message_bytes"))
@@ -141,7 +141,7 @@ class Publishing:
             self._to_one(publication)
 
     def answered(self, command: HttpAnswered) -> None:
-        """A call has come to its end (F123, F124); one that nobody knows is ignored."""
+        """Handle the result of a call (F123, F124); an unknown one is counted."""
         call = self._calls.pop(command.ticket, None)
         if call is None:
             self._core.count_unknown_ticket()
@@ -169,7 +169,8 @@ class Publishing:
     # --- The three ways of a router --------------------------------------------------------------
 
     def _to_all(self, publication: Publication, bindings: list[Binding]) -> None:
-        """Offer to every binding; a receiver that was asked answers, else the router does."""
+        """Offer it to every binding; a receiver whose answer is requested answers, otherwise the
+        router does."""
         took = False
         asked = False
         for binding in bindings:
@@ -187,7 +188,7 @@ class Publishing:
             self._settle(publication, RESULT_NOT_FOUND)
 
     def _to_one(self, publication: Publication) -> None:
-        """Offer to one binding after the other until one takes the message (F122)."""
+        """Offer it to one binding after the other until one accepts it (F122)."""
         router = publication.router
         bindings = router.bindings
         count = len(bindings)
@@ -207,7 +208,7 @@ class Publishing:
         self._settle(publication, RESULT_NOT_FOUND)
 
     def _fail_over(self, publication: Publication) -> None:
-        """The call failed: offer to the bindings that are left and still there."""
+        """After a failed call, offer it to the remaining bindings that still exist."""
         while publication.rest and publication.router.enabled:
             binding = publication.rest.pop(0)
             if not binding.gone and self._offer(binding, publication):
@@ -216,7 +217,8 @@ class Publishing:
         self._settle(publication, RESULT_NOT_FOUND)
 
     def _was_taken(self, publication: Publication, binding: Binding) -> None:
-        """One binding took the message; a call that asks for nothing is waited for."""
+        """Handle that one binding accepted the message; a call that requests no answer is waited
+        for."""
         options = binding.options
         if options.interaction != ASKS_NOTHING:
             publication.settled = True
@@ -224,7 +226,7 @@ class Publishing:
             self._settle(publication, RESULT_OK)
 
     def _to_targets(self, publication: Publication) -> None:
-        """Ask a custom router, and offer to each of its targets."""
+        """Call a custom router, and offer the message to each of its targets."""
         router = publication.router
         message = RoutedMessage(router.name, publication.session, publication.envelope)
         try:
@@ -236,7 +238,7 @@ class Publishing:
         self._to_all(publication, bindings)
 
     def _targets_of(self, router: Router, message: RoutedMessage) -> list[Binding]:
-        """What a custom router answers, checked as bindings from the network are."""
+        """The targets that a custom router returns, checked like bindings from the network."""
         assert router.custom is not None
         targets: object = router.custom.route(message)
         if not isinstance(targets, list):
@@ -257,7 +259,8 @@ class Publishing:
     # --- One binding -----------------------------------------------------------------------------
 
     def _offer(self, binding: Binding, publication: Publication) -> bool:
-        """Let one binding have the message; whether somebody took it, or is being called."""
+        """Offer the message to one binding; return whether it was accepted, or a program is being
+        called."""
         options = binding.options
         kind = options.kind
         envelope = publication.envelope
@@ -271,7 +274,7 @@ class Publishing:
         return self._to_tag(binding, publication)
 
     def _to_clients(self, binding: Binding, publication: Publication) -> bool:
-        """Send to all clients that fit, to the first, or to one in turn (F125)."""
+        """Send it to all matching clients, to the first, or to one in turn (F125)."""
         options = binding.options
         envelope = publication.envelope
         direct = envelope.as_direct(options.target, options.content_type, options.interaction)
@@ -292,7 +295,7 @@ class Publishing:
         return self._direct.bring(receivers, direct, publication.session)
 
     def _to_tag(self, binding: Binding, publication: Publication) -> bool:
-        """Push into every queue whose tag fits, in the order of creation (F126)."""
+        """Push it into every queue whose tag matches, in the order of creation (F126)."""
         options = binding.options
         channels = self._core.channels
         before = channels.compared
@@ -346,8 +349,8 @@ class Publishing:
 
 
 def _code_of(status: int) -> int:
-    """The result code of an HTTP status: errors keep their number, all else that is no success
-    (a redirect, which is not followed) is 1."""
+    """The result code of an HTTP status: errors keep their number, everything else that is not a
+    success (a redirect, which is not followed) is 1."""
     if 200 <= status <= 299:
         return RESULT_OK
     return status if 400 <= status <= 599 else RESULT_FAILED

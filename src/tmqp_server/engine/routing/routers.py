@@ -1,7 +1,7 @@
 """Routers and their bindings: the table of them, and the operations on them.
 
 A router is a list of bindings, the highest priority first, or a custom router, which is a user's
-class (``custom_routers.py``).  ``publishing.py`` delivers messages of routers.
+class (``custom.py``).  ``publishing.py`` delivers their messages.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _LAST_HTTP_METHOD = 4
 class Binding:
     """One binding.
 
-    ``turn`` counts what a direct one with the method round robin has sent; ``gone`` says that it
-    was removed while a message may still have to be offered to it.
+    ``turn`` counts the messages that a direct binding with the method round robin has sent;
+    ``gone`` means that it was removed while a message may still have to be offered to it.
     """
 
     __slots__ = ("gone", "options", "turn")
@@ -58,7 +58,7 @@ class Binding:
 class Router:
     """One router; ``turn`` is the place in ``bindings`` where round robin continues.
 
-    ``custom`` is the user's object that routes instead of bindings.
+    ``custom`` is the user's object that routes instead of bindings, or None.
     """
 
     __slots__ = ("bindings", "custom", "enabled", "method", "name", "turn")
@@ -72,14 +72,14 @@ class Router:
         self.turn = 0
 
     def find(self, name: str) -> int:
-        """The place of a binding; -1 when there is none of that name."""
+        """The index of a binding; -1 if there is none of that name."""
         for place, binding in enumerate(self.bindings):
             if binding.options.name == name:
                 return place
         return -1
 
     def add(self, binding: Binding) -> None:
-        """Put a binding behind all of its priority or a higher one."""
+        """Insert a binding after all those of its priority or a higher one."""
         place = 0
         for other in self.bindings:
             if other.options.priority < binding.options.priority:
@@ -89,14 +89,14 @@ class Router:
         self.turn = 0
 
     def remove(self, place: int) -> None:
-        """Take a binding out."""
+        """Remove a binding."""
         self.bindings[place].gone = True
         del self.bindings[place]
         self.turn = 0
 
 
 def problem_of_binding(options: BindingOptions, rules: HttpRules, max_name_bytes: int) -> int:
-    """0 when a message can be sent where *options* say, else the result code to answer."""
+    """0 if messages can be sent to the target of *options*, else the result code to answer."""
     if options.kind == TO_URL:
         method = options.content_type
         problem = rules.problem_of(options.target)
@@ -124,7 +124,7 @@ class Routing:
         #: By name, in the order of creation; the case counts (F46).
         self._routers: dict[str, Router] = {}
         core.tables["routers"] = self._routers
-        #: Router and name of each binding that was not restored.
+        #: Router and name of each binding that was left out.
         self.left_out: list[tuple[str, str]] = []
 
     def find(self, name: str) -> Router | None:
@@ -134,7 +134,7 @@ class Routing:
     def add_custom(self, name: str, custom: CustomRouter) -> None:
         """Add a user's router.
 
-        :raises ValueError: when the name is no router's name or is taken.
+        :raises ValueError: if the name is invalid or taken.
         """
         if not is_channel_name(name, self._core.limits.max_name_bytes):
             raise ValueError(f"{name!r} is not a router name")
@@ -143,7 +143,7 @@ class Routing:
         self._routers[name] = Router(name, 0, custom)
 
     def enable(self, name: str, enabled: bool) -> bool:
-        """Let a router work, or not; False when there is none of that name."""
+        """Enable or disable a router; return False if there is none of that name."""
         router = self._routers.get(name)
         if router is None:
             return False
@@ -157,15 +157,16 @@ class Routing:
         self._core.reply(session, request, code, body)
 
     def _keep(self, router: Router) -> None:
-        """Have a router kept that is new or was changed."""
+        """Have a new or changed router saved."""
         if self._core.stores:
             bindings = [binding.options for binding in router.bindings]
             self._core.keep(StoreRouter(router.name, router.method, bindings, router.enabled))
 
     def restore(self, command: RestoreRouter) -> None:
-        """Make a router that was there before.
+        """Restore a router.
 
-        A user's own of that name takes its place; bindings that may not be any more are left out.
+        If there is a custom router of that name, it is used instead; bindings that are no longer
+        allowed are left out.
         """
         if command.router in self._routers:
             return
@@ -257,7 +258,7 @@ class Routing:
         options = command.binding
         problem = problem_of_binding(options, self.rules, limits.max_name_bytes)
         if options.kind == TO_URL and problem != RESULT_OK:
-            return problem  # whoever may not call out does not learn which routers there are
+            return problem  # a client that may not call the URL must not learn which routers exist
         router = self._routers.get(command.router)
         if router is None:
             return RESULT_NOT_FOUND

@@ -25,13 +25,13 @@ from tmqp_server.engine.transactions.staging import (
 
 __all__ = ["Holdings"]
 
-#: The share of the memory of transactions up to which nothing is put aside; up to twice as much
-#: only what is full.
+#: Up to one part in so many of the memory for transactions, the storage stages nothing; up to twice
+#: as much, only full segments.
 _KEPT_SHARE: Final = 4
 
 
 class Holdings:
-    """What all transactions hold: ``held`` bytes, of which ``memory`` are in memory."""
+    """The contents of all transactions: ``held`` bytes, of which ``memory`` are in memory."""
 
     __slots__ = ("held", "memory", "_core", "_last")
 
@@ -42,7 +42,7 @@ class Holdings:
         self._last = 0
 
     def problem(self, transaction: Transaction, message_sets: list[MessageSet]) -> int:
-        """0 when a transaction can take these."""
+        """0 if a transaction can take these message sets, otherwise the result code to answer."""
         core = self._core
         limits = core.limits
         more = 0
@@ -57,7 +57,8 @@ class Holdings:
         return RESULT_OK if core.has_room(more) else core.no_room()
 
     def add(self, transaction: Transaction, queue: Queue, message_set: MessageSet) -> None:
-        """Stage a message set, and have its segment put aside if there is enough in memory."""
+        """Add a message set, and have its segment staged by the storage if there is enough in
+        memory."""
         core = self._core
         staged = transaction.staged.get(queue.key)
         if staged is None:
@@ -92,13 +93,13 @@ class Holdings:
         core.out.append(effect)
 
     def is_aside(self, pending: PendingStage) -> None:
-        """The storage has put a segment aside: only its counts stay."""
+        """Record that the storage has staged a segment: only its counts stay in memory."""
         kept = STAGED_BYTES + len(pending.segment.highs)
         self._free(pending.transaction, pending.memory() - kept)
         pending.segment.message_sets = []
 
     def empty(self, transaction: Transaction) -> None:
-        """Let go of what a transaction holds, in memory and in the storage."""
+        """Release the contents of a transaction, in memory and in the storage."""
         self.held -= transaction.held
         transaction.held = 0
         self._free(transaction, transaction.memory)

@@ -31,14 +31,14 @@ __all__ = [
     "release_tail",
 ]
 
-#: What a message set counts beyond its bytes, so that many tiny ones are not for nothing.
+#: The charge for a message set beyond its bytes, so that many tiny ones are limited.
 MESSAGE_SET_BYTES: Final = 512
-#: What is left in memory of a segment that the storage has put aside, but for its ``highs``.
+#: What is left in memory of a segment that the storage has staged, without its ``highs``.
 STAGED_BYTES: Final = 512
 
 
 class Staged:
-    """What is staged for one queue."""
+    """The staged messages for one queue."""
 
     __slots__ = ("queue", "segments", "count", "high", "size", "high_size", "largest")
 
@@ -52,7 +52,7 @@ class Staged:
         self.largest = 0
 
     def add(self, message_set: MessageSet) -> Segment:
-        """Stage a message set; returns the segment that it is in."""
+        """Add a message set; return the segment that it is in."""
         if not self.segments or self.segments[-1].is_full() or self.segments[-1].staging:
             self.segments.append(Segment())
         segment = self.segments[-1]
@@ -65,7 +65,7 @@ class Staged:
         return segment
 
     def merge(self, other: Staged) -> None:
-        """Put what another one holds behind."""
+        """Append the contents of *other*."""
         self.segments.extend(other.segments)
         self.count += other.count
         self.high += other.high
@@ -77,9 +77,10 @@ class Staged:
 class Transaction:
     """One transaction.
 
-    ``held`` is what it counts against the bounds of what is staged, ``memory`` what of it is in
-    memory.  ``stagings`` are the numbers of what the storage was asked to put aside, ``under_way``
-    how many of them it has not answered for, and ``latest`` the last of those.
+    ``held`` is the number of bytes that count against the limits, ``memory`` that of the bytes in
+    memory.  ``stagings`` are the numbers of the segments that the storage was asked to stage,
+    ``under_way`` is how many of these requests it has not answered, and ``latest`` the last of
+    them.
     """
 
     __slots__ = (
@@ -121,7 +122,7 @@ class Transaction:
         self.latest: PendingStage | None = None
 
     def snapshot(self) -> TransactionSnapshot:
-        """What is reported about it."""
+        """The snapshot for answers."""
         return TransactionSnapshot(
             self.number,
             self.application,
@@ -136,9 +137,9 @@ class Transaction:
 
 
 class PendingStage(PendingWrite):
-    """A segment that is being put aside, and the pushes that are answered when it is.
+    """A segment that is being staged by the storage, and the pushes that wait for that.
 
-    Each of these has what it is answered with, as it was when it came.
+    Each push has its answer, as of its arrival.
     """
 
     __slots__ = ("transaction", "segment", "waiting")
@@ -149,7 +150,7 @@ class PendingStage(PendingWrite):
         self.waiting: list[tuple[Session, object, TransactionSnapshot]] = []
 
     def memory(self) -> int:
-        """What putting it aside makes free, in bytes."""
+        """The memory that staging it will free, in bytes."""
         size = 0
         for message_set in self.segment.message_sets:
             size += message_set.weight + MESSAGE_SET_BYTES
@@ -167,7 +168,7 @@ class Mark:
 
 
 class CommittedQueue:
-    """What a commit has brought into the books of one queue."""
+    """The effect of a commit on the accounts of one queue."""
 
     __slots__ = (
         "queue",
@@ -192,7 +193,7 @@ class CommittedQueue:
 
 
 class PendingCommit(PendingWrite):
-    """A commit that the storage has not answered for, and who waits for that."""
+    """A commit that the storage has not answered yet, and the requests that wait for it."""
 
     __slots__ = ("application", "epoch", "at", "transactions", "entries", "waiting")
 
@@ -208,7 +209,7 @@ class PendingCommit(PendingWrite):
 
 
 def any_under_way(transactions: list[Transaction]) -> bool:
-    """Whether the storage has yet to answer for a segment of any of them."""
+    """Whether the storage has yet to answer about a segment of any of them."""
     under_way = 0
     for transaction in transactions:
         under_way += transaction.under_way
@@ -216,7 +217,7 @@ def any_under_way(transactions: list[Transaction]) -> bool:
 
 
 def gathered(transactions: list[Transaction]) -> dict[int, Staged]:
-    """What several transactions hold, by queue, in the order in which they are named."""
+    """The contents of several transactions by queue, in the order of the transactions."""
     whole: dict[int, Staged] = {}
     for transaction in transactions:
         for key, staged in transaction.staged.items():
@@ -229,7 +230,7 @@ def gathered(transactions: list[Transaction]) -> dict[int, Staged]:
 
 
 def hold_tails(flights: Flights, entry: CommittedQueue, first: int) -> None:
-    """Hold the tails open for what a commit brings, from a sequence on."""
+    """Hold the tails open for the messages of a commit, from a sequence on."""
     regular = entry.count - entry.high
     if entry.high:
         entry.high_tail = _held_tail(entry.queue, first, True)
@@ -251,7 +252,7 @@ def _held_tail(queue: Queue, first: int, high_priority: bool) -> Tail:
 
 
 def release_tail(flights: Flights, entry: CommittedQueue, high_priority: bool, ok: bool) -> None:
-    """Let go of a tail that was held open: with what it promises, or without."""
+    """Release a tail that was held open: with the messages of the commit, or without."""
     tail = entry.high_tail if high_priority else entry.regular_tail
     if tail is None:
         return

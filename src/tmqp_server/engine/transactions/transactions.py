@@ -95,24 +95,24 @@ from tmqp_server.engine.transactions.staging import (
 
 __all__ = ["TransactionTimer", "Transactions"]
 
-#: What a client gets that names no timeout, if the server allows as much.
+#: The timeout for clients that request none, if the limits allow it.
 _DEFAULT_TIMEOUT_MS: Final = 600_000
 #: Commits of one epoch that wait for the one that is in progress.
 _MOST_WAITING: Final = 16
-#: Commits that wait for what is being put aside, in all.
+#: The most commits that wait for segments to be staged.
 _MOST_LATE: Final = 256
-#: The hooks of a handler that has a say in whether a message is taken in and kept.
+#: The hooks of a handler that decides whether a message is accepted and saved.
 _DECIDING: Final = HOOK_RECEIVED | HOOK_SAVE
 
 
 class TransactionTimer(Sleeper):
-    """Wakes the transactions when one of them, or a mark, has had its time."""
+    """Wakes the transactions when the time of one of them, or of a mark, is over."""
 
     __slots__ = ()
 
 
 class Transactions:
-    """Serves those who push in transactions."""
+    """Serves the commands of transactions."""
 
     __slots__ = (
         "timer",
@@ -141,7 +141,7 @@ class Transactions:
         self._by_name: dict[tuple[str, int, int, int], Transaction] = {}
         self._last = 0
         self._holdings = Holdings(core)
-        #: Commits that wait for what is being put aside.
+        #: Commits that wait for segments to be staged.
         self._late: list[tuple[CommitTransaction, Session]] = []
         #: By application, the oldest commit first.
         self._marks: dict[str, Mark] = {}
@@ -202,10 +202,10 @@ class Transactions:
         core.reply(session, command.request, RESULT_OK, transaction.snapshot())
 
     def _problem_of_name(self, application: str, epoch: int) -> int:
-        """0 when transactions of this application can be."""
+        """0 if transactions of this application are possible, otherwise the result code."""
         core = self._core
         if not core.stores or core.takes_nodes or core.masters:
-            # Other servers of a cluster would not be notified of what is committed here.
+            # Other servers of a cluster would not learn of the commit.
             return RESULT_NOT_IMPLEMENTED
         size = len(application.encode("utf-8", "surrogatepass"))
         if not 0 < size <= core.limits.max_name_bytes or epoch < 0 or fault_of_name(application):
@@ -217,7 +217,7 @@ class Transactions:
         self._core.wakeups.arm(self.timer, transaction.ends_at)
 
     def _drop(self, transaction: Transaction) -> None:
-        """Forget a transaction and what it holds."""
+        """Drop a transaction and its contents."""
         self._holdings.empty(transaction)
         self._core.refund(transaction_bytes(transaction.application))
         del self._open[transaction.number]
@@ -231,7 +231,7 @@ class Transactions:
             del self._by_name[name]
 
     def _break(self, transaction: Transaction) -> None:
-        """It lacks something and can never be committed: nothing of it is kept any more."""
+        """Mark a transaction that lacks messages as broken, and drop its contents."""
         transaction.state = BROKEN
         self._holdings.empty(transaction)
 
@@ -258,7 +258,7 @@ class Transactions:
         if code == RESULT_OK:
             code = self._problem_of_message_sets(transaction, command.message_sets, queues)
         if code != RESULT_OK:
-            # The next push may be on its way: it must not pass for the whole.
+            # The next push may be on its way: without this one, it must not be committed.
             self._break(transaction)
             core.reply(session, command.request, code)
             return
@@ -275,7 +275,7 @@ class Transactions:
             core.reply(session, command.request, RESULT_OK, transaction.snapshot())
 
     def put_aside(self, pending: PendingStage, ok: bool) -> None:
-        """The storage has answered for a segment."""
+        """Handle the storage's answer about a segment."""
         core = self._core
         transaction = pending.transaction
         transaction.under_way -= 1
@@ -301,7 +301,7 @@ class Transactions:
     def _problem_of_message_sets(
         self, transaction: Transaction, message_sets: list[MessageSet], queues: list[Queue]
     ) -> int:
-        """0 when all can be staged; fills in their queues."""
+        """0 if all message sets can be staged; fills in their queues."""
         code = self._holdings.problem(transaction, message_sets)
         if code != RESULT_OK:
             return code
@@ -322,7 +322,7 @@ class Transactions:
         return RESULT_OK
 
     def _problem_of_queue(self, queue: Queue, largest: int) -> int:
-        """0 when a queue takes messages of transactions."""
+        """0 if a queue accepts messages of transactions, otherwise the result code."""
         if queue.closed:
             return RESULT_NOT_FOUND
         if queue.discipline.refuses:
@@ -338,7 +338,7 @@ class Transactions:
     # --- Committing ------------------------------------------------------------------------------
 
     def commit(self, command: Command, session: Session) -> None:
-        """Push all that some transactions hold, once."""
+        """Push everything staged in some transactions, once."""
         assert isinstance(command, CommitTransaction)
         core = self._core
         application = command.application
@@ -381,7 +381,7 @@ class Transactions:
         self._begin(pending, whole)
 
     def _problem_of_commit(self, command: CommitTransaction, named: list[Transaction]) -> int:
-        """0 when these transactions can be committed together; fills them in."""
+        """0 if these transactions can be committed together; fills in *named*."""
         seen: dict[int, None] = {}
         parts: dict[int, None] = {}
         for place in range(len(command.transactions)):
@@ -407,7 +407,7 @@ class Transactions:
         return RESULT_OK
 
     def _problem_of_whole(self, whole: dict[int, Staged]) -> int:
-        """0 when every queue can take all that is for it."""
+        """0 if every queue can take all its messages, otherwise the result code."""
         for staged in whole.values():
             queue = staged.queue
             code = self._problem_of_queue(queue, staged.largest)
@@ -422,7 +422,7 @@ class Transactions:
         return RESULT_OK
 
     def _begin(self, pending: PendingCommit, whole: dict[int, Staged]) -> None:
-        """Bring it into the books and ask the storage to keep it."""
+        """Update the accounts, and ask the storage to save the commit."""
         core = self._core
         now = core.now
         parts: list[CommitPart] = []
@@ -451,7 +451,7 @@ class Transactions:
         core.out.append(effect)
 
     def synced(self, pending: PendingCommit, ok: bool) -> None:
-        """The storage has answered for a commit."""
+        """Handle the storage's answer about a commit."""
         core = self._core
         del self._committing[pending.application]
         for entry in pending.entries:
@@ -488,9 +488,9 @@ class Transactions:
                 core.reply(session, request, RESULT_BUSY)
 
     def _committed(self, pending: PendingCommit) -> None:
-        """Note the epoch, and forget what it leaves behind: attempts nobody named."""
+        """Record the epoch, and drop the application's transactions up to this epoch."""
         application = pending.application
-        if self._marks.pop(application, None) is None:  # the newest stands last
+        if self._marks.pop(application, None) is None:  # the newest is last
             self._core.charge(mark_bytes(application))
         self._marks[application] = Mark(pending.epoch, pending.at)
         self._arm_marks()
@@ -514,7 +514,7 @@ class Transactions:
     # --- Giving up -------------------------------------------------------------------------------
 
     def abort(self, command: Command, session: Session) -> None:
-        """Give up one transaction, or those of an epoch."""
+        """Abort one transaction, or those of an epoch."""
         assert isinstance(command, AbortTransaction)
         named: list[Transaction] = []
         code = RESULT_OK
@@ -541,7 +541,7 @@ class Transactions:
         self._core.reply(session, command.request, code)
 
     def wake(self) -> None:
-        """Give up what has had its time."""
+        """Abort transactions whose time is over, and drop old marks."""
         core = self._core
         now = core.now
         soonest = NEVER
@@ -575,7 +575,7 @@ class Transactions:
     # --- Looking ---------------------------------------------------------------------------------
 
     def list_transactions(self, command: Command, session: Session) -> None:
-        """What is open, and the last epochs."""
+        """List the open transactions and the last epochs."""
         assert isinstance(command, ListTransactions)
         body: list[TransactionSnapshot] = []
         self._core.charge_names(len(self._open) + len(self._marks))
@@ -593,7 +593,7 @@ class Transactions:
         self._core.reply(session, command.request, RESULT_OK, body)
 
     def restore(self, command: RestoreMark) -> None:
-        """Know again what was committed before."""
+        """Restore the last commit of an application."""
         if command.application not in self._marks:
             self._core.charge(mark_bytes(command.application))
         self._marks[command.application] = Mark(command.epoch, command.at)
