@@ -44,7 +44,7 @@ class NsqKind(DoorKind):
         self._world = world
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _nsq_bodies)
 
     def open(self, context: DoorContext) -> Door:

@@ -21,7 +21,7 @@ class OpenwireKind(DoorKind):
     default_port = 61_616
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _bodies)
 
     def open(self, context: DoorContext) -> Door:

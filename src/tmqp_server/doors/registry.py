@@ -111,7 +111,7 @@ class SmqKind(DoorKind):
     default_port = 2201
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _smq_bodies)
 
     def open(self, context: DoorContext) -> Door:
@@ -136,7 +136,7 @@ class GomsKind(DoorKind):
     has_datagrams = True
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _goms_bodies)
 
     def open(self, context: DoorContext) -> Door:
@@ -169,7 +169,7 @@ class ThrottrKind(DoorKind):
     default_port = 9000
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _throttr_bodies)
 
     def open(self, context: DoorContext) -> Door:
@@ -200,7 +200,7 @@ class ZmtpKind(DoorKind):
     default_port = 5555
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _zmtp_bodies)
 
     def open(self, context: DoorContext) -> Door:
@@ -248,7 +248,7 @@ class StompKind(DoorKind):
     default_port = 61_613
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _stomp_bodies)
 
     def open(self, context: DoorContext) -> Door:

@@ -146,11 +146,11 @@ class WaitingSession(DoorSession, Generic[_Event]):
         return None
 
     def held_bytes(self) -> int:
-        """What waits for the decision about the client."""
+        """Bytes of input that waits for the decision about the client."""
         return self._early_bytes
 
     def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
+        """Drop what was received from a client that will be refused."""
         self.forget_input()
         self._early = []
         self._early_bytes = 0

@@ -44,7 +44,7 @@ LANGUAGES.update(SELECTORS)
 class LetterWires(Wires):
     """Knows what messages say.
 
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     """
 
     def __init__(self, letters: Letters) -> None:
@@ -53,7 +53,7 @@ class LetterWires(Wires):
     def key_of(self, message: Message) -> str:
         """The key of *message*, empty if it has none.
 
-        :raises LookupError: for a message of another protocol that nobody reads.
+        :raises LookupError: when this server does not know the message's protocol.
         """
         wire = message.wire
         if isinstance(wire, GroupedWire):
@@ -67,7 +67,7 @@ class LetterWires(Wires):
     def priority_of(self, message: Message) -> int:
         """The priority of *message*, 0 to 9.
 
-        :raises LookupError: for a message of another protocol that nobody reads.
+        :raises LookupError: when this server does not know the message's protocol.
         """
         wire = message.wire
         if isinstance(wire, GroupedWire):

@@ -137,7 +137,7 @@ class BrokerInfo(Command):
         self.url = url
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(BrokerId(self.broker_id), version),
@@ -184,7 +184,7 @@ class ConnectionInfo(Command):
         self.client_ip: str | None = None
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(ConnectionId(self.connection), version),
@@ -212,7 +212,7 @@ class SessionInfo(Command):
         self.session = session
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_object(self.session, version)
 
 
@@ -254,7 +254,7 @@ class ConsumerInfo(Command):
         self.priority = 0
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.consumer, version),
@@ -291,7 +291,7 @@ class ProducerInfo(Command):
         self.dispatch_async = False
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.producer, version),
@@ -316,7 +316,7 @@ class TransactionInfo(Command):
         self.operation = operation
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         connection = encode_object(ConnectionId(self.connection), version)
         transaction = encode_object(self.transaction, version)
         return connection + transaction + bytes((self.operation,))
@@ -338,7 +338,7 @@ class DestinationInfo(Command):
         self.timeout = timeout
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         connection = encode_object(ConnectionId(self.connection), version)
         destination = encode_object(self.destination, version)
         end = bytes((self.operation,)) + _Q.pack(self.timeout) + b"\0"
@@ -358,7 +358,7 @@ class RemoveSubscriptionInfo(Command):
         self.client_id = client_id
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         connection = encode_object(ConnectionId(self.connection), version)
         return connection + encode_string(self.name) + encode_string(self.client_id)
 
@@ -400,7 +400,7 @@ class RemoveInfo(Command):
         self.last_delivered = last_delivered
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_object(self.owner, version) + _Q.pack(self.last_delivered)
 
 
@@ -416,7 +416,7 @@ class ConnectionError_(Command):  # noqa: N801 - ConnectionError is Python's
         self.connection = connection
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         connection = encode_object(ConnectionId(self.connection), version)
         return self.exception.encoded() + connection
 
@@ -440,7 +440,7 @@ class ConsumerControl(Command):
         self.stop = False
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.destination, version),
@@ -483,7 +483,7 @@ class ConnectionControl(Command):
         self.token: bytes | None = None
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 _flag(self.close),
@@ -511,7 +511,7 @@ class ProducerAck(Command):
         self.size = size
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_object(self.producer, version) + _I.pack(self.size)
 
 
@@ -533,7 +533,7 @@ class MessagePull(Command):
         self.message_id: MessageId | None = None
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.consumer, version),
@@ -555,7 +555,7 @@ class Response(Command):
         self.correlation_id = correlation_id
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return _I.pack(self.correlation_id)
 
 
@@ -571,6 +571,6 @@ class ExceptionResponse(Response):
         self.exception = exception
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         exception = self.exception
         return super().body(version) + (b"\0" if exception is None else exception.encoded())

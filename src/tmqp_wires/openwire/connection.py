@@ -104,7 +104,7 @@ class _Connection:
         return len(self._buffer)
 
     def forget(self) -> None:
-        """Drop what is not whole, and read nothing more."""
+        """Drop incomplete input, and read nothing more."""
         self._buffer = b""
         self._broken = True
 

@@ -55,7 +55,7 @@ class BrokerId:
         self.value = value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.value)
 
 
@@ -70,7 +70,7 @@ class ConnectionId:
         self.value = value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.value)
 
 
@@ -86,7 +86,7 @@ class SessionId:
         self.value = value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.connection) + _Q.pack(self.value)
 
 
@@ -108,7 +108,7 @@ class ConsumerId:
         return self.session, self.value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.connection) + _QQ.pack(self.session, self.value)
 
 
@@ -149,7 +149,7 @@ class LocalTransactionId:
         self.value = value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return _Q.pack(self.value) + encode_object(ConnectionId(self.connection), version)
 
 
@@ -166,7 +166,7 @@ class XaTransactionId:
         self.branch = branch
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return _I.pack(self.format) + encode_bytes(self.transaction) + encode_bytes(self.branch)
 
 
@@ -197,7 +197,7 @@ class MessageId:
         return text if text.startswith("ID:") else f"ID:{text}"
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         text = encode_string(self.text) if version >= 10 else b""
         numbers = _QQ.pack(self.sequence, self.broker_sequence)
         return text + encode_object(self.producer, version) + numbers
@@ -225,7 +225,7 @@ class Destination:
         return self.type in (TOPIC, TEMP_TOPIC)
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.name)
 
 

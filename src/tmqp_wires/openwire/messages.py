@@ -172,7 +172,7 @@ class Message(Command):
         self.kept: KeptMessage | None = None
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(self._pieces(version))
 
     def _pieces(self, version: int) -> list[bytes]:
@@ -293,7 +293,7 @@ class MessageDispatch(Command):
         return encode_object(self.consumer, version) + encode_object(self.destination, version)
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         message = b"\0" if self.message is None else b"\1" + self.message.whole(version)
         return self.head(version) + message + _I.pack(self.redelivery_counter)
 
@@ -336,7 +336,7 @@ class MessageAck(Command):
         self.cause = cause
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.destination, version),

@@ -81,7 +81,7 @@ class FrameDecoder:
         return self._head_bytes + len(self._buffer)
 
     def forget(self) -> None:
-        """Drop what is not whole, and read nothing more."""
+        """Drop incomplete input, and read nothing more."""
         self._buffer.clear()
         self._open = None
         self._head_bytes = 0

@@ -45,7 +45,7 @@ class HeartBeat:
 
     @classmethod
     def read(cls, text: str) -> HeartBeat:
-        """That of a header.
+        """Read the value of a header.
 
         :raises ValueError: when it is not one.
         """
@@ -86,7 +86,7 @@ class _Connection:
         return self._decoder.held_bytes
 
     def forget(self) -> None:
-        """Drop what is not whole, and read nothing more."""
+        """Drop incomplete input, and read nothing more."""
         self._decoder.forget()
 
     def receive(self, data: bytes, now: float) -> list[Event]:

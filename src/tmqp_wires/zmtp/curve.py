@@ -121,7 +121,7 @@ class _Side(Mechanism):
         )
 
     def forget(self) -> None:
-        """Keep no secret."""
+        """Drop all secrets."""
         super().forget()
         self._key = b""
 
@@ -216,7 +216,7 @@ class CurveServer(_Side):
         return command_frame(b"READY", number + box)
 
     def forget(self) -> None:
-        """Keep no secret."""
+        """Drop all secrets."""
         super().forget()
         self._cookie_key = b""
 
@@ -285,6 +285,6 @@ class CurveClient(_Side):
         return command_frame(b"INITIATE", self._cookie + number + box)
 
     def forget(self) -> None:
-        """Keep no secret."""
+        """Drop all secrets."""
         super().forget()
         self._secret = b""

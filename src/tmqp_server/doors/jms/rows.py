@@ -28,7 +28,7 @@ __all__ = ["JmsRun", "RowMaker"]
 class JmsRun(RunWire):
     """Messages that came in a row: of each its id, what it costs, and its form.
 
-    :param extras: of each, where they are pushed one by one.
+    :param extras: those of each message, if they are pushed one by one.
     :param keyless: says that none of them has a group.
     """
 
@@ -54,7 +54,7 @@ class JmsRun(RunWire):
         return self._keyless
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         return [
             Push(
                 run.session,
@@ -71,7 +71,7 @@ class JmsRun(RunWire):
         ]
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, what it costs, and its form."""
+        """The id, the size in bytes and the wire form of each message."""
         return self._ids, self._sizes, self._wires
 
 

@@ -51,7 +51,7 @@ class AnsweringSession(DoorSession):
     """The part of one TMQP connection that writes.
 
     :param wall_clock_offset_s: what to add to the engine's times for seconds since 1970.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     """
 
     def __init__(

@@ -128,7 +128,7 @@ class NativeDoor(Door):
     :param new_id: makes message and client ids for those who bring none (F30, F41).
     :param limits: what one peer may cost.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     """
 
     name = "tmqp"
@@ -149,7 +149,7 @@ class NativeDoor(Door):
         self._kept = KeptFrames()
 
     def open(self, session: int, now: float) -> NativeSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return NativeSession(self, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
@@ -273,7 +273,7 @@ class NativeSession(AnsweringSession):
         return held
 
     def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
+        """Drop what was received from a client that will be refused."""
         self._connection.forget()
         self._connection.information = None
 

@@ -37,7 +37,7 @@ class NativeRun(RunWire):
         self.frames = frames
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         found: list[Push] = []
         for frame in self.frames.frames():
             found.append(
@@ -56,7 +56,7 @@ class NativeRun(RunWire):
         return found
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, its bytes and its frame."""
+        """The id, the size in bytes and the frame of each message."""
         return contents_of(self.frames.frames())
 
     def message_ids(self) -> list[str]:
@@ -79,7 +79,7 @@ class NativeRun(RunWire):
         return None
 
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
-        """The same as single acknowledges."""
+        """The run as one acknowledgement per message."""
         found: list[Acknowledge] = []
         for frame in self.frames.frames():
             found.append(

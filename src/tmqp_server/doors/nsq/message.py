@@ -89,7 +89,7 @@ class NsqIds:
         return self._row + _LAST_DIGITS[number & 0xFF]
 
     def several(self, count: int) -> list[str]:
-        """So many ids, in order."""
+        """*count* new ids, in order."""
         found: list[str] = []
         for _ in range(count):
             found.append(self.new())
@@ -168,7 +168,7 @@ class NsqRun(RunWire):
         return len(self.head) + most
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         found: list[Push] = []
         head = len(self.head)
         for place in range(len(self.ids)):
@@ -188,7 +188,7 @@ class NsqRun(RunWire):
         return found
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, its bytes and its frame."""
+        """The id, the size in bytes and the frame of each message."""
         sizes: list[int] = []
         wires: list[object] = []
         head = len(self.head)
@@ -215,7 +215,7 @@ class NsqAnswers(RunWire):
     """FIN commands in a row."""
 
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
-        """The same as single answers."""
+        """The run as one acknowledgement per message."""
         found: list[Acknowledge] = []
         for name in run.message_ids:
             found.append(
@@ -239,7 +239,7 @@ class NsqBodies(OwnBodies):
         return stored.stored_frame(frame, source), _KEPT_HEAD_BYTES + len(source), body_bytes
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
+        """A message from its stored form; see ``Door.restored``.
 
         :raises ValueError: when it cannot be read.
         """

@@ -24,7 +24,7 @@ _NO_NUMBERS: Final = Numbers()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NsqLimits:
-    """What one peer may cost.
+    """The limits of one peer.
 
     :raises ValueError: when a value is not positive.
     """

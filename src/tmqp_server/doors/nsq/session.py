@@ -363,7 +363,7 @@ class NsqSession(ConsumingSession):
         return held if self._layer is None else held + self._layer.held_bytes
 
     def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
+        """Drop what was received from a client that will be refused."""
         self._decoder.forget()
         self._early = []
         self._early_bytes = 0

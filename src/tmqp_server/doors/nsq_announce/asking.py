@@ -191,5 +191,5 @@ class AskDoor(QueuesOnly):
         self._new_id = new_id
 
     def open(self, session: int, now: float) -> AskSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return AskSession(session, self._topic, self._shapes, self._new_id, now)

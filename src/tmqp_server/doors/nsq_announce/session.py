@@ -228,7 +228,7 @@ class AnnounceDoor(QueuesOnly):
         self._new_id = new_id
 
     def open(self, session: int, now: float) -> AnnounceSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return AnnounceSession(session, self._world, self._announcer, self._new_id, now)
 
     def encode_event(self, effect: Inform) -> bytes:

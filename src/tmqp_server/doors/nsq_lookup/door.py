@@ -56,7 +56,7 @@ class LookupDoor(QueuesOnly):
         self._new_id = new_id
 
     def open(self, session: int, now: float) -> LookupSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         # A client that is left out of all answers, and says nothing for as long again, is gone.
         table = self._lookupd.table
         idle_s = 2 * table.limits.inactive_producer_timeout_s

@@ -198,9 +198,10 @@ class RespondingSession(WaitingSession[Event]):
         return len(event.text) if isinstance(event, Fault) else _LONGEST
 
     def forget_input(self) -> None:
-        """Half a frame."""
+        """Drop an incomplete frame."""
         self._wire.forget()
 
     def held_bytes(self) -> int:
-        """Half a frame, and what waits for the decision about the client."""
+        """Bytes of an incomplete frame, and of input that waits for the decision about the
+        client."""
         return self._wire.held_bytes + super().held_bytes()

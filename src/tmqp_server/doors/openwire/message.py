@@ -139,7 +139,7 @@ def fields_of(message: KeptMessage) -> Message:
 
 
 def letter_of(wire: object, most_bytes: int = 1 << 24) -> Letter:
-    """What a message says.
+    """The letter of a message.
 
     :param most_bytes: a compressed body that would be larger stays as it is.
     """
@@ -332,7 +332,7 @@ class OpenwireBodies(OwnBodies):
     number = NUMBER
 
     def letter(self, wire: object) -> Letter:
-        """What a message says."""
+        """The letter of a message."""
         return letter_of(wire)
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
@@ -373,7 +373,7 @@ class OpenwireBodies(OwnBodies):
         return head + bytes((own.type,)) + own.raw, len(head) + 1 + at, size
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
+        """A message from its stored form; see ``Door.restored``.
 
         :raises ValueError: when it cannot be read.
         """

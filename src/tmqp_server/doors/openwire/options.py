@@ -11,7 +11,7 @@ __all__ = ["OpenwireLimits", "OpenwireOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenwireLimits:
-    """What one client may cost.
+    """The limits of one client.
 
     :raises ValueError: when a value is not positive.
     """

@@ -469,7 +469,8 @@ class ProducerSession(RespondingSession):
         return commands
 
     def held_bytes(self) -> int:
-        """Half a frame, what waits for the decision about the client, and transactions."""
+        """Bytes of an incomplete frame, of input that waits for the decision about the client, and
+        of open transactions."""
         return super().held_bytes() + self._transactions_bytes
 
 

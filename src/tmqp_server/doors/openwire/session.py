@@ -307,7 +307,7 @@ class OpenwireSession(LookingSession):
     # -- time -----------------------------------------------------------------------------------
 
     def excuse_silence(self, now: float) -> None:
-        """The peer was not read from."""
+        """Count the peer as heard now, because it was not read from."""
         self._wire.excuse_silence(now)
 
     def next_deadline(self) -> float | None:

@@ -152,7 +152,7 @@ class Compared(Node):
         self.converts = converts
 
     def of(self, lookup: Lookup) -> Value:
-        """Whether it holds."""
+        """Whether the comparison holds."""
         left, right = self.left.of(lookup), self.right.of(lookup)
         if self.converts:
             left, right = _converted(left, right), _converted(right, left)

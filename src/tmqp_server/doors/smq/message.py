@@ -42,7 +42,7 @@ class SmqRun(RunWire):
     """Messages that came in a row.
 
     :param around: what ``bytes_around`` says of each.
-    :param extras: of each, where they are pushed one by one.
+    :param extras: those of each message, if they are pushed one by one.
     """
 
     __slots__ = ("_around", "_bodies", "_contents", "_extras", "_ids", "channel")
@@ -72,7 +72,7 @@ class SmqRun(RunWire):
         return self._around + max(map(len, self._ids)) + max(map(len, self._bodies))
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         return self.singly(run.session)
 
     def singly(self, session: int) -> list[Push]:
@@ -85,7 +85,7 @@ class SmqRun(RunWire):
         ]
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, what it costs, and its form."""
+        """The id, the size in bytes and the wire form of each message."""
         if self._contents is None:
             around, channel = self._around, self.channel
             sizes: list[int] = []
@@ -125,7 +125,7 @@ def line_of(body: bytes) -> bytes:
 
 
 class SmqBodies(PlainBodies):
-    """What is kept of the door's messages."""
+    """The stored form of the door's messages."""
 
     name = DOOR
     number = NUMBER
@@ -141,6 +141,6 @@ class SmqBodies(PlainBodies):
         return wire.channel
 
     def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
-        """A kept message again."""
+        """A message from its stored form; see ``Door.restored``."""
         channel = exact_channel(place)
         return SmqMessage(channel, body), channel

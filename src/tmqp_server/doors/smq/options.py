@@ -11,7 +11,7 @@ __all__ = ["SmqLimits", "SmqOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmqLimits:
-    """What one peer may cost.
+    """The limits of one peer.
 
     :raises ValueError: when a value is not positive.
     """

@@ -110,7 +110,7 @@ class SmqSession(WaitingSession[Event]):
         return sum(map(len, event.bodies)) if isinstance(event, Publish) else 0
 
     def forget_input(self) -> None:
-        """Half a line."""
+        """Drop an incomplete line."""
         self._decoder.forget()
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
@@ -306,7 +306,8 @@ class SmqSession(WaitingSession[Event]):
         return data
 
     def held_bytes(self) -> int:
-        """Half a line, and what waits for the decision about the client."""
+        """Bytes of an incomplete line, and of input that waits for the decision about the
+        client."""
         return self._decoder.held_bytes + super().held_bytes()
 
     # -- time -----------------------------------------------------------------------------------

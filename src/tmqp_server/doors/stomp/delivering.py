@@ -20,7 +20,7 @@ def delivery_bytes(
 ) -> bytes:
     """What all who get a message read behind the headers of their own, in the form of 1.2.
 
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param channel: where it is now.
     :param views: show bodies that were made for others; else those are empty.
     """

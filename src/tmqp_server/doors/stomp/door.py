@@ -25,7 +25,7 @@ class StompDoor(QueuesOnly):
     """STOMP.
 
     :param new_id: draws what is unique about this door and its connections.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param names: turns destinations into channels.
     :param durable: whether queues are made so that they are kept on disk.
     :param done_confirms: whether a message of a queue is confirmed as soon as its consumer has
@@ -62,7 +62,7 @@ class StompDoor(QueuesOnly):
         )
 
     def open(self, session: int, now: float) -> StompSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return StompSession(self.context, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:

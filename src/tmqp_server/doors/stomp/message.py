@@ -127,7 +127,7 @@ def is_keyless(wire: object) -> bool:
 
 
 def letter_of(wire: object) -> Letter:
-    """What a message says."""
+    """The letter of a message."""
     assert isinstance(wire, StompMessage), "this door keeps its own messages"
     letter = Letter(wire.body)
     letter.timestamp_ms = wire.came_ms
@@ -180,7 +180,7 @@ class StompBodies(OwnBodies):
     number = NUMBER
 
     def letter(self, wire: object) -> Letter:
-        """What a message says."""
+        """The letter of a message."""
         return letter_of(wire)
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
@@ -195,7 +195,7 @@ class StompBodies(OwnBodies):
         return new, more
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message."""
+        """The stored form of a message; see ``Door.stored``."""
         wire = message.wire
         assert isinstance(wire, StompMessage), "this door keeps its own messages"
         head = kept.stored_head(
@@ -205,7 +205,7 @@ class StompBodies(OwnBodies):
         return head + wire.body, len(head), len(wire.body)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
+        """A message from its stored form; see ``Door.restored``.
 
         :raises ValueError: when it cannot be read.
         """

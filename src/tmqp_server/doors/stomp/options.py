@@ -11,7 +11,7 @@ __all__ = ["StompLimits", "StompOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StompLimits:
-    """What one client may cost.
+    """The limits of one client.
 
     :raises ValueError: when a value is not positive.
     """

@@ -325,5 +325,6 @@ class SendingSession(ReceiptSession):
         return transaction.commands
 
     def held_bytes(self) -> int:
-        """Half a frame, what waits for the decision about the client, and transactions."""
+        """Bytes of an incomplete frame, of input that waits for the decision about the client, and
+        of open transactions."""
         return self._stomp.held_bytes + super().held_bytes() + self._transactions_bytes

@@ -199,7 +199,7 @@ class StompSession(WildcardSession):
     # -- time -----------------------------------------------------------------------------------
 
     def excuse_silence(self, now: float) -> None:
-        """The peer was not read from."""
+        """Count the peer as heard now, because it was not read from."""
         self._stomp.excuse_silence(now)
 
     def next_deadline(self) -> float | None:

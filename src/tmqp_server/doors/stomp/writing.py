@@ -162,5 +162,5 @@ class ReceiptSession(WaitingSession[Event]):
         return event.encoded_size if isinstance(event, StompFrame) else len(event.text)
 
     def forget_input(self) -> None:
-        """Half a frame."""
+        """Drop an incomplete frame."""
         self._stomp.forget()

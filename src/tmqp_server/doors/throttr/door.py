@@ -25,7 +25,7 @@ class ThrottrDoor(QueuesOnly):
     """Throttr.
 
     :param new_id: makes the ids of messages, clients and connections.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param names: turns names of channels into channels and back.
     :param wall_clock_offset_s: what to add to the engine's times for seconds since 1970.
     :param started_s: when the server began, in the engine's time.
@@ -57,7 +57,7 @@ class ThrottrDoor(QueuesOnly):
         )
 
     def open(self, session: int, now: float) -> ThrottrSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return ThrottrSession(self.context, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:

@@ -72,7 +72,7 @@ class FromOthers(SubscriptionFilter):
 
 
 class ThrottrBodies(PlainBodies):
-    """What is kept of the door's messages."""
+    """The stored form of the door's messages."""
 
     name = DOOR
     number = NUMBER
@@ -88,5 +88,5 @@ class ThrottrBodies(PlainBodies):
         return exact_channel(wire.channel)
 
     def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
-        """A kept message again."""
+        """A message from its stored form; see ``Door.restored``."""
         return ThrottrMessage(name, source, place, body), exact_channel(place)

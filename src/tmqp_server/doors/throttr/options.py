@@ -16,7 +16,7 @@ _LEAST_UNANSWERED: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottrLimits:
-    """What one peer may cost.
+    """The limits of one peer.
 
     :raises ValueError: when a value is not positive.
     """

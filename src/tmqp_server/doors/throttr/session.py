@@ -163,7 +163,7 @@ class ThrottrSession(ThrottrWriter):
         return len(event.key) + len(event.value) if isinstance(event, Request) else 0
 
     def forget_input(self) -> None:
-        """A request that is not whole."""
+        """Drop an incomplete request."""
         self._decoder.forget()
 
     def last_commands(self) -> list[Command]:
@@ -190,7 +190,7 @@ class ThrottrSession(ThrottrWriter):
         return super().end(reason)
 
     def held_bytes(self) -> int:
-        """A request that is not whole, and what waits."""
+        """Bytes of an incomplete request, and of requests that wait."""
         return self._decoder.held_bytes + self._pending_bytes + super().held_bytes()
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
@@ -514,7 +514,7 @@ class ThrottrSession(ThrottrWriter):
         return NOTHING
 
     def written(self, now: float) -> Sequence[Command]:
-        """All deliveries are in the kernel's hands."""
+        """Acknowledge the deliveries that the kernel has taken."""
         commands = self._acknowledges
         self._acknowledges = []
         commands.extend(self._more(now))
@@ -523,7 +523,7 @@ class ThrottrSession(ThrottrWriter):
     # -- time -----------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        """Never: the protocol has no times."""
+        """None: the protocol has no timeouts."""
         return None
 
     def on_deadline(self, now: float) -> Sequence[Command]:

@@ -37,7 +37,7 @@ class ZmtpDoor(QueuesOnly):
     """ZeroMQ.
 
     :param new_id: makes the ids of messages and clients.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param names: turns names of the options into channels.
     :param keys: those of CURVE, None with another mechanism.
     :param shared: the context of another door, in the place of all these.
@@ -71,7 +71,7 @@ class ZmtpDoor(QueuesOnly):
         self.config = self.context.config
 
     def open(self, session: int, now: float) -> ZmtpSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return ZmtpSession(self.context, self.config, session, now)
 
     def dialler(self) -> ZmtpDoor:

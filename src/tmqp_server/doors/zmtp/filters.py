@@ -22,7 +22,7 @@ class TopicFilter(SubscriptionFilter):
     """Accepts messages that begin with one of these.
 
     :param prefixes: what they may begin with.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     """
 
     def __init__(self, prefixes: Iterable[bytes], letters: Letters) -> None:

@@ -90,7 +90,7 @@ def size_of(raw: bytes) -> int:
 class ZmtpRun(RunWire):
     """Messages that came in a row.
 
-    :param extras: of each, where they are pushed one by one.
+    :param extras: those of each message, if they are pushed one by one.
     """
 
     __slots__ = ("extras", "ids", "raws")
@@ -109,7 +109,7 @@ class ZmtpRun(RunWire):
         return _MESSAGE_BYTES + max(map(len, self.raws))
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         return [
             Push(
                 run.session,
@@ -136,7 +136,7 @@ class ZmtpRun(RunWire):
 
 
 def letter_of(wire: object) -> Letter:
-    """What a message says."""
+    """The letter of a message."""
     if isinstance(wire, (ZmtpRequest, ZmtpReply)):
         letter = letter_of(wire.raw)
         if isinstance(wire, ZmtpRequest):
@@ -174,11 +174,11 @@ class ZmtpBodies(OwnBodies):
     number = NUMBER
 
     def letter(self, wire: object) -> Letter:
-        """What a message says."""
+        """The letter of a message."""
         return letter_of(wire)
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message."""
+        """The stored form of a message; see ``Door.stored``."""
         wire = message.wire
         asks = isinstance(wire, ZmtpRequest)
         letter = letter_of(wire)
@@ -189,7 +189,7 @@ class ZmtpBodies(OwnBodies):
         return bytes((kind,)) + head + letter.body, 1 + len(head), len(letter.body)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
+        """A message from its stored form; see ``Door.restored``.
 
         :raises ValueError: when it cannot be read.
         """

@@ -20,7 +20,7 @@ _MECHANISMS: Final = tuple(name.lower() for name in (NULL, PLAIN, CURVE))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZmtpLimits:
-    """What one peer may cost.
+    """The limits of one peer.
 
     :raises ValueError: when a value is not positive.
     """

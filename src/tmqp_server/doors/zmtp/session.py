@@ -232,7 +232,7 @@ class ZmtpSession(DoorSession):
         return commands
 
     def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
+        """Drop what was received from a client that will be refused."""
         self._zmtp.forget()
         self._early = []
 
@@ -374,7 +374,7 @@ class ZmtpSession(DoorSession):
     # -- time -----------------------------------------------------------------------------------
 
     def excuse_silence(self, now: float) -> None:
-        """The peer was not read from."""
+        """Count the peer as heard now, because it was not read from."""
         self._zmtp.excuse_silence(now)
 
     def next_deadline(self) -> float | None:
