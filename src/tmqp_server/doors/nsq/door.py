@@ -40,8 +40,8 @@ class NsqDoor(QueuesOnly):
         return NsqSession(self.context, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """The frame of the message, with the number of this attempt; of another protocol's message
-        that of its letter."""
+        """The frame of the message with the number of this attempt; for another protocol's message,
+        a frame with the body of its letter."""
         message = effect.message
         wire = message.wire
         attempt = effect.attempt
