@@ -9,10 +9,10 @@ from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, RunNotes, R
 __all__ = ["CountedIds", "PlainAnswers", "RunChoice"]
 
 _DRAWN_DIGITS: Final = 16
-#: Chunks in which no runs are brought after the engine had to divide one, which costs more.
+#: The number of chunks without runs after the engine had to divide one, which takes more time.
 _SINGLY_CHUNKS: Final = 64
-#: The same for runs that go into several queues, or are of several priorities: what a queue refuses
-#: of these it refuses for long.
+#: The same for runs for several queues or priorities, which a queue that refuses them refuses for a
+#: long time.
 _UNMIXED_CHUNKS: Final = 1_024
 
 

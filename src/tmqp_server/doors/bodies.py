@@ -21,7 +21,7 @@ from tmqp_wires.common import kept
 
 __all__ = ["Bodies", "KeptFrames", "LateBodies", "PlainBodies", "bytes_around"]
 
-#: What was kept was accepted once, whatever the limits are now.
+#: Stored messages were accepted before, so the current limits do not apply.
 _KEPT: Final = Limits(max_payload_bytes=1 << 40)
 
 

@@ -20,7 +20,7 @@ SecretReader: TypeAlias = Callable[[str], str]
 
 
 def _no_secret(name: str) -> str:
-    raise ValueError(f"there are no files here, such as {name!r}")
+    raise ValueError(f"the file {name!r} cannot be read: this door has no access to files")
 
 
 @final

@@ -74,7 +74,7 @@ class Letters:
         self._offset_s = wall_clock_offset_s
         self.conversions: dict[str, int] = {}
         self._owners: dict[str, LetterOwner] = {}
-        #: The same by number, which is kept with what they keep.
+        #: The same by number, which is stored with messages.
         self._kept_by: dict[int, LetterOwner] = {}
         for owner in owners:
             self.add(owner)

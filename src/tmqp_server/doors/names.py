@@ -31,7 +31,7 @@ def channel_of(name: bytes) -> str:
     """The channel that a name of another protocol stands for; TMQP ignores its case."""
     if not name:
         return _EMPTY
-    # Bytes that are no UTF-8 become lone surrogates, which no text has.
+    # Bytes that are not UTF-8 become lone surrogates, which no valid text has.
     text = name.decode("utf-8", "surrogateescape")
     if text.isascii() and text.isalnum():
         return text

@@ -25,7 +25,7 @@ class OpenwireKind(DoorKind):
         return LateBodies(self.name, self.number, _bodies)
 
     def open(self, context: DoorContext) -> Door:
-        """A door; without a data directory its queues are in memory."""
+        """Open a door; without a data directory, its queues are in memory only."""
         from tmqp_server.doors.openwire.door import OpenwireDoor  # noqa: PLC0415 - few have it
         from tmqp_server.doors.openwire.options import (  # noqa: PLC0415 - as above
             OpenwireLimits,

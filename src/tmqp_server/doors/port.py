@@ -22,10 +22,10 @@ from tmqp_server.engine.model.message import Message
 
 __all__ = ["SERVER_STOPS", "SYNTAX", "Door", "DoorSession", "IdSource", "OwnBodies", "QueuesOnly"]
 
-#: Why every session is closed in the end.
+#: The reason with which sessions are closed when the server stops.
 SERVER_STOPS: Final = "the server stops"
 
-#: What a peer has broken whose bytes are not its protocol's.
+#: The violation of a peer whose bytes are invalid in its protocol.
 SYNTAX: Final = "syntax"
 
 #: Returns a new unique id, 32 lower-case hexadecimal characters (F45).
@@ -174,11 +174,11 @@ class Door:
     """
 
     name = ""
-    #: Kept with messages on disk, so that they find their door again; no two doors share one.
+    #: Stored with messages, to find their door again; unique for each door.
     number = 0
-    #: Each session writes something of its own before a delivery: ``DoorSession.deliver_own``.
+    #: Each session writes deliveries differently: ``DoorSession.deliver_own``.
     per_session = False
-    #: Each session does so for a whole run: ``DoorSession.deliver_own_run``.
+    #: Each session writes whole runs differently: ``DoorSession.deliver_own_run``.
     own_runs = False
     #: Its clients are operators: it is open while the server drains, and closed last.
     for_operators = False

@@ -26,7 +26,7 @@ DOOR: Final = "goms"
 NUMBER: Final = 7
 #: The queue of every channel.
 QUEUE: Final = 0
-#: That of filters that look at the sender.
+#: The family of filters that look only at the sender.
 _FAMILY: Final = f"{DOOR}-source"
 
 

@@ -60,9 +60,9 @@ class GomsSession(WaitingSession[Event]):
         #: The topics of this client, by channel.
         self._registered: dict[str, str] = {}
         self._topics: dict[str, str] = {}
-        #: What is kept of a message of this client beside its id and its data, by channel.
+        #: The bytes of this client's stored messages besides id and data, by channel.
         self._around: dict[str, int] = {}
-        #: Of the deliveries that are not written, the answers that their queues want.
+        #: The acknowledgements for deliveries that have not been written.
         self._answers: list[Command] = []
         self._out: deque[bytes] = deque()
         self._runs = RunChoice()
@@ -134,7 +134,7 @@ class GomsSession(WaitingSession[Event]):
             else:
                 self._registered[channel] = topic
                 commands.append(self._creation(channel))
-                # Whose dialect brings back what they send want all.
+                # In a dialect that echoes, the client wants all messages.
                 wanted = None if self._echoes() else NotMine(self._client_id)
                 commands.append(Join(self._number, channel, channel, filter=wanted))
         if unknown:

@@ -18,7 +18,7 @@ from tmqp_server.engine.commands import Connect, Credentials
 
 __all__ = ["CONNECTED", "STRANGER", "WAITING", "ClientState"]
 
-#: Nothing was asked about it; the broker was asked; the broker has accepted it.
+#: The broker was not asked about the client; was asked; has accepted it.
 STRANGER: Final = 0
 WAITING: Final = 1
 CONNECTED: Final = 2

@@ -50,11 +50,11 @@ __all__ = [
     "whole_text",
 ]
 
-#: The longest time that a message may be told to wait, in milliseconds.
+#: The longest delay of a message, in milliseconds.
 MOST_DELAY_MS: Final = 1 << 40
-#: UTF-8 of why a delivery is refused.
+#: The most bytes of UTF-8 of the reason for a refusal.
 _MOST_REASON_BYTES: Final = 200
-#: Where a message goes that is given back, by the words of clients; the first is meant by silence.
+#: Where a message is put back, by the words of clients; the first is the default.
 PUT_BACK_PLACES: Final = {"end": PUT_BACK_END, "start": PUT_BACK_START}
 
 #: A field with this prefix is a header of the message.
@@ -65,9 +65,9 @@ _STATE_WORDS: Final = {
     BROWSED_DEFERRED: STATE_DEFERRED,
     BROWSED_IN_FLIGHT: STATE_IN_FLIGHT,
 }
-#: Fields of every HTTP client with traces (W3C Trace Context), headers of messages as they are.
+#: Fields of HTTP clients with traces (W3C Trace Context), which become headers of the same names.
 _OF_TRACES: Final = {b"traceparent": "traceparent", b"tracestate": "tracestate"}
-#: What a client sends that does not say what it sends.
+#: The content type of a payload without one.
 _UNKNOWN_TYPE: Final = "application/octet-stream"
 
 

@@ -127,7 +127,7 @@ class HttpDoor(QueuesOnly):
                 exchange.upgrade = protocol
                 exchange.asks_who = protocol == JSON_V1
                 if exchange.asks_who and not is_same_origin(exchange.wanted):
-                    raise BadRequest(403, "a page of another origin opens this")
+                    raise BadRequest(403, "pages of other origins must not open this WebSocket")
                 return
         known = ", ".join(self.context.inner)
         raise BadRequest(400, f"Sec-WebSocket-Protocol must name one of: {known}")

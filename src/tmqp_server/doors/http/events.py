@@ -19,7 +19,7 @@ __all__ = ["event_bytes", "follow"]
 _EVENTS: Final = events_by_name()
 _MAX_KINDS: Final = 16
 _COMMENT: Final = b":\n\n"
-#: There were more events behind the one that a client has seen last than are kept.
+#: Sent if some of the events that a client has missed are no longer kept.
 _MISSED: Final = b"event: missed\ndata: {}\n\n"
 #: The last event of a stream.
 _END: Final = b'event: end\ndata: {"reason":"the channel or the queue was removed"}\n\n'
@@ -85,7 +85,7 @@ class _Follow(Handler):
         if not isinstance(effect, Reply):
             return ()
         if effect.code != RESULT_OK:
-            # What cannot be followed and what may not be followed is told alike (F128).
+            # Events that do not exist and events that are not allowed get the same answer (F128).
             if effect.code == RESULT_FAILED:
                 answer = problem(403, "these events need a channel or a queue, or a right")
             else:

@@ -140,9 +140,9 @@ class Exchange:
         self.answered = False
         self.closes = False
         self.body = bytearray()
-        #: Why the request is refused, once its body was read and dropped.
+        #: The error to answer once the body has been read and dropped.
         self.refusal: BadRequest | None = None
-        #: Bytes of a body that nobody wants.
+        #: Dropped bytes of an unexpected body.
         self.dropped_bytes = 0
         #: Bytes given to the machine that belong to an unfinished head.
         self.head_bytes = 0
@@ -155,7 +155,7 @@ class Exchange:
         self._heard_s = 0.0
         self._status = 0
         self._streams = False
-        #: What the clock reads.
+        #: The current time.
         self.now = 0.0
         #: Puts an answer into another form.
         self.rewrite: Callable[[HttpResponse], HttpResponse] | None = None
@@ -231,7 +231,7 @@ class Exchange:
         self._status = response.status
         headers = self._manner.fields(response, self._date(self.now))
         if closes or self.machine.their_state in (h11.SEND_BODY, h11.ERROR):
-            # What is left of the request would be taken for the next one.
+            # The rest of the request would be taken for the next one.
             headers.append((b"Connection", b"close"))
         reason = HTTPStatus(response.status).phrase.encode("ascii")
         self._write(h11.Response(status_code=response.status, headers=headers, reason=reason))

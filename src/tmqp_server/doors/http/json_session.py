@@ -44,12 +44,12 @@ __all__ = ["JsonSession", "line"]
 
 _NOTHING: Final[tuple[Command, ...]] = ()
 
-#: Codes of the close, by what they say.
+#: Close codes of the WebSocket.
 _GOING_AWAY: Final = 1001
 _POLICY: Final = 1008
 _RESTARTS: Final = 1012
 
-#: What a code of the broker means where nothing better is said.
+#: Details for result codes of the broker, unless there is a better one.
 _WORDS: Final = {
     1: "this event needs a channel or a queue, or a right",
     400: "the broker does not accept the request",
@@ -86,7 +86,7 @@ class JsonSession(DoorSession):
         self._letters = letters
         self._number = number
         self._client_id = client_id
-        #: What it has joined, or has asked to join, in lower case.
+        #: The channels that it has joined or has asked to join, in lower case.
         self._joined: dict[str, None] = {}
         self._out: list[bytes] = []
 

@@ -19,10 +19,11 @@ from tmqp_server.engine.commands import Credentials
 
 __all__ = ["MOST_DROPPED_BYTES", "Manner", "is_same_origin"]
 
-#: Go's library reads so much of a body that nobody wants, to keep the connection.
+#: Go's library reads so many bytes of an unexpected body, to keep the connection.
 MOST_DROPPED_BYTES: Final = 262_144
 
-#: On every answer: no browser guesses a type, and it is cached only where it says so itself.
+#: In every answer: browsers must not guess a type, and may cache an answer only if it says so
+#: itself.
 _NO_SNIFF: Final = (b"X-Content-Type-Options", b"nosniff")
 _NO_STORE: Final = (b"Cache-Control", b"no-store")
 
@@ -55,11 +56,11 @@ class Manner:
     takes_last_slash = False
     like_go = False
     refuses: tuple[int, str] | None = None
-    #: A connection belongs to whoever sent its last request; else to who sent the first one.
+    #: A connection belongs to the client of its last request, not to that of the first one.
     changes_clients: bool = False
-    #: Answers behind which the connection ends.
+    #: Statuses after which the connection ends.
     closing: frozenset[int] = frozenset({401})
-    #: The field WWW-Authenticate of an answer to who must log in.
+    #: The field WWW-Authenticate for a client that must log in.
     challenge: bytes = b'Bearer realm="tmqp", Basic realm="tmqp"'
 
     def check(self, request: HttpRequest) -> None:

@@ -29,7 +29,7 @@ _PROBLEM: Final = b"application/problem+json"
 _HEXADECIMAL: Final = b"0123456789abcdefABCDEF"
 _MAX_QUERY_FIELDS: Final = 64
 
-#: Statuses of the broker's result codes; the others are told as they are.
+#: Statuses of the broker's result codes; other codes are statuses themselves.
 _STATUSES: Final[dict[int, int]] = {
     1: 400,
     401: 403,  # who may not is told so before anybody looks whether there is such a thing
@@ -39,7 +39,7 @@ _STATUSES: Final[dict[int, int]] = {
     481: 409,
     482: 409,
 }
-#: For what may go well later, seconds to wait.
+#: Seconds after which to retry a request that may succeed later.
 _RETRY_AFTER_S: Final = 1
 
 

@@ -49,10 +49,10 @@ _DEFAULT_WAIT_S: Final = 10.0
 _PAUSES: Final = Backoff(0.05, 0.5, 0.0)
 _MAX_UNIX_MS: Final = 1 << 49
 _MAX_SEQUENCE: Final = 10**15 - 1
-#: Messages that one look shows, and at most.
+#: How many messages are shown, by default and at most.
 _SHOWN: Final = 100
 _MOST_SHOWN: Final = 1_000
-#: What a look shows, as bits of the engine's.
+#: The states of shown messages, as bits of the engine's.
 _STATES: Final = {"all": 7, "waiting": 1, "deferred": 2, "in-flight": 4}
 #: Reasons of a negative confirm that may pass.
 _PASSING: Final = ("busy", "error", "storage")
@@ -400,7 +400,7 @@ def take(exchange: Exchange) -> Handler:
 def read_latest(exchange: Exchange) -> Handler:
     """``GET .../messages/latest``: show the message of a cache queue."""
     exchange.wanted.check_query()
-    # No pull queue gives anything to who asks for nothing.
+    # With a count of 0, a pull queue returns nothing.
     return _Take(exchange, 0, 0.0, settles=True)
 
 

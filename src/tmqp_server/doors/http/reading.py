@@ -14,7 +14,8 @@ from tmqp_server.doors.http.messages import BadRequest, HttpRequest, parse_query
 
 __all__ = ["NO_REQUEST", "RequestReader", "has_body", "problem_of"]
 
-#: What is said of other bytes; which of their faults is seen first depends on how they are cut.
+#: The detail for invalid bytes.  It names no fault, because the first one that is found depends on
+#: how the bytes are divided.
 NO_REQUEST: Final = "the bytes received are not an HTTP/1.1 request, whose lines end with CR and LF"
 
 

@@ -59,7 +59,7 @@ class HttpRequests(DoorSession):
         #: Unanswered exchanges that have begun, in order.
         self._begun: deque[Exchange] = deque()
         self._reading: Exchange | None = None
-        #: It is complete and has not begun.
+        #: A complete request that has not begun.
         self._complete: Exchange | None = None
         #: Bytes of later requests.
         self._later = b""
@@ -70,7 +70,7 @@ class HttpRequests(DoorSession):
         self._linger_bytes = 0
         #: When the handler that is due may continue, if it has to pause.
         self._resumes = 0.0
-        #: When the client that comes after another one on this connection is asked about.
+        #: When the broker is asked about a client that follows another one on this connection.
         self._again_due = math.inf
         self._socket: WebSocketLayer | None = None
         self._inner: Door | None = None

@@ -14,7 +14,7 @@ from tmqp_server.doors.http.messages import BadRequest
 
 __all__ = ["Begin", "Route", "RouteTable"]
 
-#: What carries an exchange out; None if it has answered already.
+#: Returns the handler that carries an exchange out; None if it is already answered.
 Begin = Callable[[Exchange], Handler | None]
 
 _MAX_DIGITS: Final = 9

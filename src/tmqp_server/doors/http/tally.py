@@ -6,7 +6,7 @@ from typing import Final
 
 __all__ = ["NO_ROUTE", "HttpTally"]
 
-#: Stands for the route of a request that has none.
+#: The template of a request without a route.
 NO_ROUTE: Final = "(none)"
 
 

@@ -1,4 +1,4 @@
-"""What the door of OpenWire can be told: the limits of one client, and its options."""
+"""The configuration of the door of OpenWire: the limits of one client, and its options."""
 
 from __future__ import annotations
 

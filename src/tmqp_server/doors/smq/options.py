@@ -1,4 +1,4 @@
-"""What the door of Simple MQ can be told: the limits of one peer, and its options."""
+"""The configuration of the door of Simple MQ: the limits of one peer, and its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the door of STOMP can be told: the limits of one client, and its options."""
+"""The configuration of the door of STOMP: the limits of one client, and its options."""
 
 from __future__ import annotations
 
