@@ -1,4 +1,4 @@
-"""The word that means something to the compiler only: ``mypyc_attr`` (see ``tmqp._compat``)."""
+"""``mypyc_attr``, which only the compiler needs (see ``tmqp._compat``)."""
 
 from __future__ import annotations
 

@@ -9,18 +9,18 @@ from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, RunNotes, R
 __all__ = ["CountedIds", "PlainAnswers", "RunChoice"]
 
 _DRAWN_DIGITS: Final = 16
-#: Chunks in which no runs are brought after the engine had to divide one, which costs more.
+#: The number of chunks without runs after the engine had to divide one, which takes more time.
 _SINGLY_CHUNKS: Final = 64
-#: The same for runs that go into several queues, or are of several priorities: what a queue refuses
-#: of these it refuses for long.
+#: The same for runs for several queues or priorities, which a queue that refuses them refuses for a
+#: long time.
 _UNMIXED_CHUNKS: Final = 1_024
 
 
 @final
 class CountedIds:
-    """Makes ids of messages: what is drawn once, and a count.
+    """Makes message ids: a random prefix and a counter.
 
-    :param drawn: hexadecimal digits that nobody else has.
+    :param drawn: random hexadecimal digits; the prefix is the first 16 of them.
     """
 
     __slots__ = ("_next", "_prefix")
@@ -36,7 +36,7 @@ class CountedIds:
         return f"{self._prefix}{number:x}"
 
     def several(self, count: int) -> list[str]:
-        """So many ids, in order."""
+        """*count* new ids, in order."""
         first = self._next
         self._next += count
         prefix = self._prefix
@@ -45,10 +45,10 @@ class CountedIds:
 
 @final
 class PlainAnswers(RunWire):
-    """Deliveries that are answered for in a row, of which nothing more is to be said."""
+    """Consecutive positive acknowledgements of deliveries, without further details."""
 
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
-        """The same as single answers."""
+        """The run as one acknowledgement per message."""
         return [
             Acknowledge(run.session, name, run.channel, run.queue_id) for name in run.message_ids
         ]
@@ -56,11 +56,11 @@ class PlainAnswers(RunWire):
 
 @final
 class RunChoice(RunNotes):
-    """Which runs a session brings: none for a while after the engine has noted that it divided one.
-    ``singly_for`` and ``unmixed_for`` say for how many chunks more there are none, or none that are
-    mixed.
+    """Decides whether a session joins messages into runs: not for a while after the engine had to
+    divide one.  ``singly_for`` and ``unmixed_for`` count the further chunks without runs, or
+    without mixed runs.
 
-    One object with what the engine notes, because each chunk looks at both.
+    It is one object with the engine's notes, because each chunk needs both.
     """
 
     __slots__ = ("singly_for", "unmixed_for")
@@ -71,11 +71,11 @@ class RunChoice(RunNotes):
         self.unmixed_for = 0
 
     def is_limited(self) -> bool:
-        """Whether something was divided lately."""
+        """Whether a run was divided recently."""
         return self.divided or self.unmixed or self.singly_for > 0 or self.unmixed_for > 0
 
     def begin_chunk(self) -> bool:
-        """Another chunk has come; whether its messages are to be brought singly."""
+        """Count a new chunk.  True if its messages must be passed on one by one."""
         if self.divided:
             self.divided = False
             self.singly_for = _SINGLY_CHUNKS

@@ -1,4 +1,4 @@
-"""The stored form of messages, for a store that is read whether or not their door is open.
+"""The stored form of messages, which can be read whether or not their door is open.
 
 Protocols whose messages are a body and a place share a form (:class:`PlainBodies`).  The size of
 such a message is that of its stored form, so it counts the same before and after a restart.  Others
@@ -21,12 +21,13 @@ from tmqp_wires.common import kept
 
 __all__ = ["Bodies", "KeptFrames", "LateBodies", "PlainBodies", "bytes_around"]
 
-#: What was kept was accepted once, whatever the limits are now.
+#: Stored messages were accepted before, so the current limits do not apply.
 _KEPT: Final = Limits(max_payload_bytes=1 << 40)
 
 
 class Bodies(Protocol):
-    """What is kept of a protocol's messages; a door of the protocol offers the same."""
+    """Writes and reads the stored form of a protocol's messages; its doors have the same
+    methods."""
 
     name: str
     number: int
@@ -68,37 +69,38 @@ class KeptFrames:
 
 
 def bytes_around(source: str, channel: str) -> int:
-    """What is kept of a message beside its id and its body, in bytes.
+    """The bytes of a stored message besides its id and its body.
 
-    :param channel: where it was sent to.
+    :param channel: the channel that the message was sent to.
     """
     return kept.HEAD_BYTES + len(source.encode()) + len(foreign_name(channel))
 
 
 class PlainBodies(OwnBodies):
-    """Messages that are a body and a place: kept as ``tmqp_wires.common.kept`` has them."""
+    """Messages that are a body and a place, stored in the form of ``tmqp_wires.common.kept``."""
 
     def body_of(self, wire: object) -> bytes:
         """The body of a message."""
         raise NotImplementedError
 
     def channel_of(self, wire: object) -> str:
-        """Where a message was sent to, which feeds and dead letters do not change."""
+        """The channel that a message was sent to; feeds and dead letters do not change it."""
         raise NotImplementedError
 
     def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
-        """A message again, and its channel as spelt.
+        """Rebuild a message's wire form; returns it and the channel's name as the producer wrote
+        it.
 
-        :param name: its id.
+        :param name: the message's id.
         """
         raise NotImplementedError
 
     def letter(self, wire: object) -> Letter:
-        """What a message says: a body and nothing else."""
+        """The letter of a message: a body and nothing else."""
         return Letter(self.body_of(wire))
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message."""
+        """The stored form of a message; see ``Door.stored``."""
         head = kept.stored_head(
             message.message_id.encode(),
             message.source.encode(),
@@ -108,7 +110,7 @@ class PlainBodies(OwnBodies):
         return head + body, len(head), len(body)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
+        """A message from its stored form; see ``Door.restored``.
 
         :raises ValueError: when it cannot be read.
         """
@@ -121,11 +123,11 @@ class PlainBodies(OwnBodies):
 
 @final
 class LateBodies:
-    """Bodies that are made when the first message needs them.
+    """Creates the real bodies when the first message needs them.
 
     :param name: the protocol's.
     :param number: the protocol's.
-    :param make: loads and makes them.
+    :param make: imports their code and creates them.
     """
 
     def __init__(self, name: str, number: int, make: Callable[[], Bodies]) -> None:

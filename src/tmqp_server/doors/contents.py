@@ -8,7 +8,7 @@ __all__ = ["contents_of"]
 
 
 def contents_of(frames: list[Frame]) -> tuple[list[str], list[int], list[object]]:
-    """Of each message its id, its bytes and its frame."""
+    """The id, the size in bytes and the frame of each message."""
     ids: list[str] = []
     sizes: list[int] = []
     wires: list[object] = []

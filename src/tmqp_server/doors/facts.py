@@ -32,7 +32,7 @@ def events_by_name() -> dict[str, int]:
 
 
 def model_of_event(fact: Fact, event: int) -> Model:
-    """What happened, as its event tells it (F130)."""
+    """The model for the body of an event (F130)."""
     if isinstance(fact, MessageFact):
         return models.MessageEvent(
             channel=fact.channel,

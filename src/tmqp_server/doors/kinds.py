@@ -20,25 +20,28 @@ SecretReader: TypeAlias = Callable[[str], str]
 
 
 def _no_secret(name: str) -> str:
-    raise ValueError(f"there are no files here, such as {name!r}")
+    raise ValueError(f"the file {name!r} cannot be read: this door has no access to files")
 
 
 @final
 class DoorContext:
     """What a server gives each of its doors.
 
-    ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
-    where it listens, whose port may be 0 for any; ``connection`` are the limits of TMQP
-    connections; ``native`` is the server's own TMQP door, None where it is being made; ``has_tls``
-    says that connections can change to TLS (``DoorSession.wants_tls``), ``requires_certificate``
-    that clients must show a certificate there, ``has_storage`` that queues can be durable,
-    ``in_group`` that a group of servers keeps their messages;
-    ``hostname`` is this machine's, ``started_s`` when the server began, in the engine's time;
-    ``names`` turns the protocol's names into channels and back, with the aliases of the door's
-    table; ``datagrams`` that the door is for the peers of a UDP socket: each chunk is one datagram
-    then, and each portion of ``DoorSession.next_to_send`` leaves as one, or is lost;
-    ``read_secret`` reads a file that an option names, ``has_access`` that somebody decides who may
-    connect, ``encrypted`` that its connections begin with TLS.
+    From the configuration: ``limits`` and ``options`` are those of the door's table, ``addresses``
+    are where it listens (port 0 means any port), and ``connection`` has the limits of TMQP
+    connections.  ``names`` turns the protocol's names into channels and back, with the aliases of
+    the door's table, and ``read_secret`` reads a file that an option names.
+
+    About the server: ``native`` is its own TMQP door, None while that is created; ``hostname`` is
+    this machine's; ``started_s`` is when the server began, in the engine's time; ``has_storage``
+    says that queues can be durable, ``in_group`` that a group of servers keeps their messages, and
+    ``has_access`` that the server decides who may connect.
+
+    About connections: ``encrypted`` says that they begin with TLS, ``has_tls`` that they can change
+    to TLS (``DoorSession.wants_tls``), and ``requires_certificate`` that clients must show a
+    certificate for it.  ``datagrams`` says that the door is for the peers of a UDP socket: each
+    chunk is one datagram then, and each portion of ``DoorSession.next_to_send`` is sent as one, or
+    is lost.
     """
 
     __slots__ = (
@@ -126,14 +129,14 @@ class DoorKind:
     has_names = True
 
     def ports(self, beside: Collection[str]) -> tuple[int, ...]:
-        """Where it listens, on this machine only, if nothing else is said.
+        """The ports where it listens by default, on this machine only.
 
         :param beside: the protocols of the server's other doors.
         """
         return (self.default_port,)
 
     def bodies(self) -> Bodies:
-        """Reads what is kept of its messages; not asked of a kind without a number."""
+        """The reader of its stored messages; not called for a kind without a number."""
         raise NotImplementedError
 
     def open(self, context: DoorContext) -> Door:
@@ -147,16 +150,17 @@ class DoorKind:
     def dials(self, options: Mapping[str, Any]) -> tuple[Address, ...]:
         """Peers to which a door with these options connects, beside those that connect to it.
 
-        Asked when it was opened: the options have been read then.
+        Called after ``open``, which has checked the options.
         """
         return ()
 
     def encrypts(self, options: Mapping[str, Any]) -> bool:
-        """Whether a door with these options encrypts by itself what it carries."""
+        """Whether a door with these options encrypts its connections itself, without TLS."""
         return False
 
     def dialler(self, door: Door) -> Door:
-        """The door of the connections to these peers, where it is not the one that was opened."""
+        """The door for the connections that :meth:`dials` names; usually the one that was
+        opened."""
         return door
 
     def listens(self, addresses: Sequence[Address]) -> None:

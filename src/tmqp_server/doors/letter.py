@@ -79,7 +79,8 @@ class Letter:
     producer's spelling; of a direct message it is the client that the message is for.  ``kind`` is
     what the producer calls the type of the message.  Times are in milliseconds since 1970.
     ``headers`` are texts, in order, and may repeat names; ``properties`` are typed.  ``is_view``
-    says that the body was made for others: what the producer sent only its own protocol can read.
+    says that the body was made for other protocols, because only the producer's own protocol can
+    read what it sent.
     """
 
     __slots__ = (
@@ -132,7 +133,7 @@ class Letter:
 
     @property
     def high_priority(self) -> bool:
-        """Whether TMQP counts its priority as high."""
+        """Whether its priority counts as high in TMQP."""
         return self.priority > REGULAR_PRIORITY
 
     def __repr__(self) -> str:
@@ -144,7 +145,7 @@ class Letter:
 
 
 def read_text_field(letter: Letter, name: str, text: str) -> bool:
-    """Set the field of this name; False when it is not one that is a text.
+    """Set the text field of this name; False if there is no such field.
 
     The names are those of TMQP's headers in lower case: ``content-type``, ``correlation-id``,
     ``reply-to``, ``type``, ``group-key``, ``traceparent`` and ``tracestate``.
@@ -169,7 +170,7 @@ def read_text_field(letter: Letter, name: str, text: str) -> bool:
 
 
 def text_fields(letter: Letter) -> list[tuple[str, str]]:
-    """The fields that are texts and are given, under the names of :func:`read_text_field`."""
+    """The text fields that are not empty, under the names of :func:`read_text_field`."""
     return [
         pair
         for pair in (

@@ -3,9 +3,9 @@
 On the TMQP wire a letter is a Queue Message (:func:`frame_of_letter`).  Its fields are headers:
 ``Content-Type``, ``Correlation-Id``, ``Reply-To``, ``Type``, ``Priority``, ``Timestamp``,
 ``Expires``, ``Group-Key``, ``traceparent`` and ``tracestate``.  Each further header and each
-property is one header.  ``Property-Types`` (``n=i;d=f``) lists the properties that are no text.
-The same headers of a native push become the fields of the letter.  A value that cannot be read
-remains a header, so nothing is lost.
+property is one header.  ``Property-Types`` (``n=i;d=f``) lists the types of properties.  The same
+headers of a native push become the fields of the letter.  A value that cannot be read remains a
+header, so nothing is lost.
 
 A name or value that no TMQP header can hold, and a name that the server itself reads, is
 percent-encoded and marked with ``u`` in ``Property-Types``.
@@ -101,7 +101,7 @@ RESERVED_HEADERS: Final = frozenset(
 
 
 def letter_of_frame(frame: Frame) -> Letter:
-    """The letter that says the same as a TMQP message."""
+    """The letter with the contents of a TMQP message."""
     letter = Letter(frame.payload, frame.message_id, frame.source, frame.target, frame.content_type)
     if frame.high_priority:
         letter.priority = TOP_PRIORITY
@@ -143,7 +143,7 @@ def _types_of(text: str) -> dict[str, str]:
 
 
 def _read_field(letter: Letter, key: str, value: str) -> bool:
-    """Take a header as a field; False when it is not one or its value makes no sense there."""
+    """Read a header as a field; False if it is not a field, or its value is invalid."""
     if not value:
         return False
     if read_text_field(letter, key, value):
@@ -167,15 +167,15 @@ def _read_field(letter: Letter, key: str, value: str) -> bool:
 
 
 def _natural(text: str) -> int:
-    """A decimal number without a sign, or -1; one that would be written otherwise is none, so that
-    what is passed on reads as it came."""
+    """A decimal number without a sign, or -1.  A number with leading zeros does not count, so that
+    a letter is written exactly as it was read."""
     if not (text.isascii() and text.isdigit()) or len(text) > _MAX_DIGITS:
         return -1
     return -1 if len(text) > 1 and text.startswith("0") else int(text)
 
 
 def _read_property(letter: Letter, kind: str, key: str, value: str) -> bool:
-    """Take a header as a property; False when its value is not of that kind."""
+    """Read a header as a property; False if its value is not of that kind."""
     name = key
     if kind.startswith(_ESCAPED):
         name = "" if key == _NO_NAME else unquote(key)
@@ -191,7 +191,7 @@ def _read_property(letter: Letter, kind: str, key: str, value: str) -> bool:
 
 
 def _typed(kind: str, text: str) -> PropertyValue | None:
-    """A value of a kind; None when the text is none."""
+    """Read a value of a kind; None if the text is not one."""
     if kind == BOOLEAN:
         return _BOOLEANS.get(text)
     bits = _BITS.get(kind, 0)
@@ -220,14 +220,14 @@ def frame_of_letter(
     pending_acknowledge: bool = False,
     first: list[tuple[str, str]] | None = None,
 ) -> Frame:
-    """The TMQP message that says the same as a letter.
+    """The TMQP message with the contents of a letter.
 
-    *first* are headers that servers read, and that stand before those of the letter.
+    *first* are headers for other servers, which are put before those of the letter.
 
-    Headers beyond the 65,535 bytes of a TMQP message are left out, the last ones first.  Its time
-    to live is that of a message that was pushed as it is.
+    Headers that do not fit the 65,535 bytes of a TMQP message's headers are left out.  The time to
+    live is that of a new TMQP message.  A source of more than 255 bytes is left out.
 
-    :raises LocalProtocolError: when id or channel have more than 255 bytes.
+    :raises LocalProtocolError: when the id or the channel has more than 255 bytes.
     """
     source = letter.source
     if len(source.encode("utf-8", "replace")) > MAX_NAME_BYTES:
@@ -274,7 +274,7 @@ def _headers_of(
 
 @final
 class _Block:
-    """The headers of a message while they are written: as many as fit."""
+    """The headers of a message that is being written, as many as fit."""
 
     __slots__ = ("_pairs", "_room", "_types")
 
@@ -284,11 +284,11 @@ class _Block:
         self._room = MAX_HEADER_BLOCK_BYTES - _size_of(_PROPERTY_TYPES, "")
 
     def add_field(self, name: str, text: str) -> None:
-        """Add a field; a line end would forge another header."""
+        """Add a field; line ends become spaces, because they would forge another header."""
         self._put(name, " ".join(_valid(text).splitlines()), "")
 
     def add(self, name: str, kind: str, text: str) -> None:
-        """Add a header, or a property of a kind, in a form that is read as it was."""
+        """Add a header, or a property of a kind, escaped if it could not be read back otherwise."""
         name = _valid(name)
         text = _valid(text)
         plain = not (":" in name or "%" in name or _has_line_end(name) or _has_line_end(text))
@@ -313,19 +313,19 @@ class _Block:
             self._types.append(entry)
 
     def pairs(self) -> list[tuple[str, str]]:
-        """All that was added."""
+        """All headers that were added, and ``Property-Types``."""
         if self._types:
             self._pairs.append((_PROPERTY_TYPES, ";".join(self._types)))
         return self._pairs
 
 
 def _size_of(key: str, text: str) -> int:
-    """Bytes of a line of the header block."""
+    """The bytes that a header takes in the header block."""
     return len(key.encode()) + len(text.encode()) + 3
 
 
 def _valid(text: str) -> str:
-    """A text without what UTF-8 cannot write."""
+    """A text without characters that UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -334,5 +334,5 @@ def _has_line_end(text: str) -> bool:
 
 
 def _has_mark(name: str) -> bool:
-    """Whether a name has a sign that ``Property-Types`` needs."""
+    """Whether a name cannot be written in ``Property-Types`` unescaped."""
     return "=" in name or ";" in name or name != name.strip() or not name.isascii()

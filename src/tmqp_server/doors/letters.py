@@ -29,8 +29,8 @@ __all__ = ["GroupedWire", "LetterOwner", "Letters"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupedWire:
-    """The form of a message that has its ``group`` and its ``priority`` at hand, the group key and
-    the priority of its letter: for these no letter need be made."""
+    """A wire form with the ``group`` key and the ``priority`` of its letter as attributes, so that
+    no letter must be made to read them."""
 
     __slots__ = ("group", "priority")
 
@@ -46,24 +46,24 @@ class LetterOwner(Protocol):
     number: int
 
     def letter(self, wire: object) -> Letter:
-        """The contents of what the protocol keeps as a message's ``wire``."""
+        """The contents of a message's ``wire``."""
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """See ``Door.restored``."""
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """A message's ``wire`` with these text headers in the place of its own, and how many bytes
-        larger it is; as it is, and 0, where the protocol has none."""
+        """See ``Door.with_headers``."""
 
 
 @final
 class Letters:
-    """Finds who can read a message, by the name of the door that it came through.
+    """Finds the protocol that can read a message, by the name of the message's door.
 
-    :param owners: all protocols whose messages may come in, or were kept.
+    :param owners: all protocols whose messages may arrive or are stored.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
 
-    Attributes: ``conversions``, how many letters were made, by the door of the messages.
+    Attributes: ``conversions``, the number of letters that were made, by the name of the messages'
+    door.
     """
 
     __slots__ = ("_kept_by", "_offset_s", "_owners", "conversions")
@@ -74,7 +74,7 @@ class Letters:
         self._offset_s = wall_clock_offset_s
         self.conversions: dict[str, int] = {}
         self._owners: dict[str, LetterOwner] = {}
-        #: The same by number, which is kept with what they keep.
+        #: The same by number, which is stored with messages.
         self._kept_by: dict[int, LetterOwner] = {}
         for owner in owners:
             self.add(owner)
@@ -85,9 +85,10 @@ class Letters:
         self._kept_by[owner.number] = owner
 
     def of(self, message: Message, channel: str = "") -> Letter:
-        """A message's letter, with its present address: *channel*, or the producer's spelling.
+        """A message's letter, with *channel* as its address, or the channel's name as the producer
+        wrote it if *channel* is empty.
 
-        :raises LookupError: when nobody here reads its form.
+        :raises LookupError: when this server does not know the message's protocol.
         """
         wire = message.wire
         letter = self.of_wire(wire, message.producer.door)
@@ -110,9 +111,9 @@ class Letters:
         return letter
 
     def of_wire(self, wire: object, door: str) -> Letter:
-        """The letter of what came through the door of this name.
+        """The letter of a wire form that arrived through the door of this name.
 
-        :raises LookupError: when nobody here reads its form.
+        :raises LookupError: when this server does not know the message's protocol.
         """
         self.conversions[door] = self.conversions.get(door, 0) + 1
         if isinstance(wire, Frame):
@@ -125,17 +126,18 @@ class Letters:
     def with_headers(
         self, wire: object, door: str, headers: list[tuple[str, str]]
     ) -> tuple[object, int]:
-        """What came through the door of this name with these headers in the place of its own, and
-        how many bytes larger it is; as it is where nobody here can write them."""
+        """Replace the headers of a wire form that arrived through the door of this name; returns
+        the new form and how many bytes larger it is.  If the door is unknown, the form is
+        unchanged."""
         owner = self._owners.get(door)
         return (wire, 0) if owner is None else owner.with_headers(wire, headers)
 
     def frame_of(self, message: Message, channel: str = "") -> Frame:
-        """A message as the TMQP message that it is or that says the same.
+        """A message as a TMQP message: the original one, or one made from its letter.
 
         :param channel: the real name of its channel, by which a TMQP consumer can acknowledge a
             message that was pushed to an exact name.
-        :raises LookupError: when nobody here reads its form.
+        :raises LookupError: when this server does not know the message's protocol.
         """
         wire = message.wire
         if isinstance(wire, Frame):
@@ -143,11 +145,11 @@ class Letters:
         return frame_of_letter(self.of(message, channel), high_priority=message.high_priority)
 
     def frame_of_kept(self, door: int, body: bytes, *, high_priority: bool) -> Frame:
-        """A message as it is kept, as the TMQP message that says the same.
+        """Read a stored message as a TMQP message.
 
-        :param door: the number of the door that it came through.
-        :raises LookupError: when nobody here reads its form.
-        :raises ValueError: when it cannot be read.
+        :param door: the number of the message's door.
+        :raises LookupError: when this server does not know the message's protocol.
+        :raises ValueError: when the stored bytes are not a valid message.
         """
         owner = self._kept_by.get(door)
         if owner is None:
@@ -160,9 +162,9 @@ class Letters:
         return frame_of_letter(letter, high_priority=high_priority)
 
     def frame_forwarded(self, effect: Forward) -> Frame:
-        """What a client said to another one, as the TMQP message that it is or that says the same.
+        """A direct message or its answer, as a TMQP message.
 
-        :raises LookupError: when nobody here reads its form.
+        :raises LookupError: when this server does not know the message's protocol.
         """
         wire = effect.wire
         if isinstance(wire, Frame):

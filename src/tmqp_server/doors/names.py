@@ -28,10 +28,10 @@ _EMPTY: Final = "%"
 
 
 def channel_of(name: bytes) -> str:
-    """The channel that a name of another protocol stands for, in any case."""
+    """The channel that a name of another protocol stands for; TMQP ignores its case."""
     if not name:
         return _EMPTY
-    # Bytes that are no UTF-8 become lone surrogates, which no text has.
+    # Bytes that are not UTF-8 become lone surrogates, which no valid text has.
     text = name.decode("utf-8", "surrogateescape")
     if text.isascii() and text.isalnum():
         return text
@@ -54,15 +54,15 @@ def channel_of(name: bytes) -> str:
 
 
 def exact_channel(name: bytes) -> str:
-    """The same for a protocol whose names differ by case: the name is marked as exact."""
+    """As :func:`channel_of`, for a case-sensitive protocol: the channel is marked as exact."""
     return EXACT_MARK + channel_of(name)
 
 
 def foreign_name(channel: str) -> bytes:
     """The name that a channel has in another protocol.
 
-    A channel that TMQP clients have named with a percent sign and two hexadecimal digits cannot be
-    named by others.
+    A TMQP channel whose name escapes an allowed character, such as ``a%41``, cannot be reached from
+    other protocols: there it has the name of the channel ``aA``.
     """
     channel = channel.removeprefix(EXACT_MARK)
     if channel == _EMPTY:
@@ -85,12 +85,12 @@ def foreign_name(channel: str) -> bytes:
 class DoorNames:
     """The names of one door.
 
-    A name that has an alias stands for the alias's channel, in any case.  Another name that would
-    stand for this channel gets another one, whose first character is escaped: as without aliases,
-    no two names share a channel.
+    A name that has an alias stands for the alias's channel, in any case.  If another name would
+    stand for the same channel, its first character is escaped: as without aliases, no two names
+    share a channel.
 
     :param aliases: names of the protocol, and the channels that they stand for.
-    :raises ValueError: when one cannot be used; the text says which and why.
+    :raises ValueError: when an alias is invalid; the text says which and why.
     """
 
     __slots__ = ("_channels", "_names")
@@ -121,19 +121,19 @@ class DoorNames:
 
     @property
     def aliases(self) -> dict[bytes, str]:
-        """The names that are mapped by hand, and their channels."""
+        """The names that the configuration maps, with their channels."""
         return dict(self._channels)
 
     def channel_of(self, name: bytes) -> str:
-        """The channel that a name stands for, in any case."""
+        """The channel that a name stands for; TMQP ignores its case."""
         if not self._names:
             return channel_of(name)
         found = self._channels.get(name)
         return self._apart(channel_of(name)) if found is None else found
 
     def exact_channel(self, name: bytes) -> str:
-        """The same for a protocol whose names differ by case; an alias's channel is met by every
-        spelling."""
+        """As :meth:`channel_of`, for a case-sensitive protocol.  An alias's channel is not marked
+        as exact, so clients of case-insensitive protocols reach it in any spelling."""
         if not self._names:
             return exact_channel(name)
         found = self._channels.get(name)
@@ -148,7 +148,7 @@ class DoorNames:
         return foreign_name(channel)
 
     def _apart(self, channel: str) -> str:
-        """A channel, or another one if an alias has taken it."""
+        """The channel, or an escaped one if an alias already stands for it."""
         if channel.lower() not in self._names:
             return channel
         data = channel[0].encode("utf-8")
@@ -156,6 +156,6 @@ class DoorNames:
 
 
 def _is_escape(text: str, at: int) -> bool:
-    """Whether two hexadecimal digits follow a percent sign."""
+    """Whether two hexadecimal digits follow the percent sign at *at*."""
     digits = text[at + 1 : at + 3]
     return len(digits) == 2 and digits[0] in _HEXADECIMAL and digits[1] in _HEXADECIMAL

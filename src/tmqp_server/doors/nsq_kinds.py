@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LookupHttpKind", "LookupKind", "NsqHttpKind", "NsqKind", "new_lookupd"]
 
-#: Options that any door of an nsqd may have: they are about the whole of it.
+#: Options that any door of an nsqd may have, because they are about the whole nsqd.
 _OF_NSQD: Final[dict[str, Option]] = {
     "broadcast_address": "",
     "broadcast_tcp_port": 0,
@@ -32,7 +32,7 @@ _OF_NSQD: Final[dict[str, Option]] = {
 class NsqKind(DoorKind):
     """NSQ's TCP protocol V2, as nsqd speaks it.
 
-    :param world: what the doors of one nsqd share.
+    :param world: the state that the doors of one nsqd share.
     """
 
     name = "nsq"
@@ -44,11 +44,11 @@ class NsqKind(DoorKind):
         self._world = world
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _nsq_bodies)
 
     def open(self, context: DoorContext) -> Door:
-        """A door; without the packages for snappy it offers none."""
+        """Open a door; it offers snappy only if the packages for it are installed."""
         from tmqp_server.doors.nsq.context import NsqContext  # noqa: PLC0415 - few servers have it
         from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - as above
         from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions  # noqa: PLC0415 - as above
@@ -61,7 +61,7 @@ class NsqKind(DoorKind):
         world.names = names
         read = record_of_options(NsqOptions(), options)
         if context.has_tls and context.requires_certificate:
-            # N99: whoever stays in the clear would show none.
+            # N99: a client without TLS could not show a certificate.
             read = replace(read, tls_required=True)
         shared = NsqContext(
             context.new_id,
@@ -86,7 +86,7 @@ class NsqKind(DoorKind):
 class NsqHttpKind(DoorKind):
     """nsqd's HTTP interface.
 
-    :param world: what the doors of one nsqd share.
+    :param world: the state that the doors of one nsqd share.
     """
 
     name = "nsqd-http"
@@ -97,7 +97,7 @@ class NsqHttpKind(DoorKind):
         self._world = world
 
     def open(self, context: DoorContext) -> Door:
-        """A door of HTTP in the manner of NSQ.
+        """Open an HTTP door in the manner of NSQ.
 
         Options about topics and clients are those of the TCP door, if there is one.
         """
@@ -144,9 +144,10 @@ class NsqHttpKind(DoorKind):
 def _divided(
     context: DoorContext, own: Mapping[str, Option]
 ) -> tuple[dict[str, Any], dict[str, Option]]:
-    """The options that others read, and those of *own* with their defaults.
+    """Divide the door's options: those for other readers, and those of *own* with defaults for
+    missing ones.
 
-    :raises ValueError: for one of *own* that has another type.
+    :raises ValueError: when one of *own* has a value of another type.
     """
     given = {name: value for name, value in context.options.items() if name in own}
     rest = {name: value for name, value in context.options.items() if name not in own}
@@ -161,7 +162,7 @@ def _nsq_bodies() -> Bodies:
 
 @final
 class LookupKind(DoorKind):
-    """nsqlookupd, for nsqds that tell what they have.
+    """nsqlookupd's TCP protocol, for nsqds that register their topics.
 
     :param lookupd: what its doors share, made when one of them needs it.
     """
@@ -175,7 +176,7 @@ class LookupKind(DoorKind):
         self._lookupd = lookupd
 
     def open(self, context: DoorContext) -> Door:
-        """A door, whose limits are those of the table."""
+        """Open a door; the limits in its table apply to the lookupd."""
         from tmqp_server.doors.nsq_lookup.door import LookupDoor  # noqa: PLC0415 - few have it
         from tmqp_server.doors.nsq_lookup.table import LookupLimits  # noqa: PLC0415 - as above
 
@@ -198,7 +199,7 @@ class LookupKind(DoorKind):
 
 @final
 class LookupHttpKind(DoorKind):
-    """nsqlookupd, for clients that look for a topic.
+    """nsqlookupd's HTTP interface, for clients that look up a topic.
 
     :param lookupd: what its doors share, made when one of them needs it.
     """
@@ -212,7 +213,7 @@ class LookupHttpKind(DoorKind):
         self._lookupd = lookupd
 
     def open(self, context: DoorContext) -> Door:
-        """A door of HTTP in the manner of NSQ."""
+        """Open an HTTP door in the manner of NSQ."""
         from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
         from tmqp_server.doors.nsq_http.lookup import LookupRoutes  # noqa: PLC0415
         from tmqp_server.doors.nsq_http.manner import NsqManner  # noqa: PLC0415
@@ -241,7 +242,7 @@ class LookupHttpKind(DoorKind):
 
 
 def new_lookupd() -> Lookupd:
-    """A lookupd for the doors of one server."""
+    """Create the lookupd that the doors of one server share."""
     from tmqp_server.doors.nsq_lookup.door import Lookupd  # noqa: PLC0415 - few servers have it
 
     return Lookupd()

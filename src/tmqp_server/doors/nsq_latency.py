@@ -1,10 +1,9 @@
 """End-to-end latency of NSQ's channels, from publishing to FIN: percentiles over the last minutes.
 
-Theory of operation.  A channel counts its latencies in buckets, of which there are 64 for each
-power of two; so a percentile is right within 0.8 %, or one microsecond, whatever the latencies are,
-and a channel takes at most 40 kB.  It counts in two halves of the window: when the newer one is
-full, the older one is forgotten, as the original does it.  The percentiles of a topic are those of
-its channels together.
+Theory of operation.  A channel counts its latencies in buckets, 64 for each power of two.  So a
+percentile is correct within 0.8 % or one microsecond, for all latencies, and a channel takes at
+most 40 kB.  It counts in two halves of the window: when the newer half is over, the older one is
+forgotten, as in the original.  The percentiles of a topic are those of its channels together.
 
 Nothing here is called unless percentiles are asked for.
 """
@@ -30,7 +29,8 @@ _ROUNDING: Final = 1e-9
 
 @final
 class Counts:
-    """How many latencies fell into each bucket; a row is made when it is first counted in."""
+    """The number of latencies in each bucket; a row of buckets is created when it is first
+    needed."""
 
     __slots__ = ("rows", "total")
 
@@ -39,7 +39,7 @@ class Counts:
         self.rows: list[list[int] | None] = [None] * _ROWS
 
     def add(self, latency_ns: int, count: int) -> None:
-        """Count a latency so many times; below zero takes it back."""
+        """Count a latency *count* times; a negative number takes counts back."""
         units = min(max(latency_ns, 0) >> _UNIT_BITS, _MOST_UNITS)
         row = max(0, units.bit_length() - _ROW_BITS - 1)
         place = units >> row
@@ -68,13 +68,13 @@ class Latency:
         self.older = Counts()
 
     def note(self, latency_ns: int, now_ns: int) -> Counts:
-        """Count a latency; returns where."""
+        """Count a latency; returns the counts to which it was added."""
         self.move(now_ns)
         self.newer.add(latency_ns, 1)
         return self.newer
 
     def move(self, now_ns: int) -> None:
-        """Forget what is older than the window."""
+        """Forget latencies that are older than the window."""
         halves = (now_ns - self._moved_ns) // self._half_ns
         if halves <= 0:
             return
@@ -85,11 +85,13 @@ class Latency:
 
 @final
 class Latencies:
-    """Those of all channels.
+    """The latencies of all channels.
 
-    :param percentiles: which ones, above 0 and up to 1; none if nothing is measured.
-    :param window_ms: over which time.
-    :param most: so many channels at a time; the one that noted nothing for longest goes first.
+    :param percentiles: the percentiles to report, above 0 and up to 1; empty if nothing is
+        measured.
+    :param window_ms: the window over which they are measured.
+    :param most: the largest number of channels; beyond it, the one without new latencies for the
+        longest time is forgotten.
     """
 
     __slots__ = ("_found", "_half_ns", "_most", "_order", "percentiles", "window_ms")
@@ -99,7 +101,7 @@ class Latencies:
         self.window_ms = window_ms
         self._most = most
         self._half_ns: int = max(1, window_ms * _NS_PER_MS // 2)
-        #: By topic and channel; and all, the one that noted nothing for longest first.
+        #: All latencies by topic and channel, and in the order of their last use.
         self._found: dict[bytes, dict[bytes, Latency]] = {}
         self._order: dict[tuple[bytes, bytes], Latency] = {}
 
@@ -109,7 +111,7 @@ class Latencies:
         return bool(self.percentiles)
 
     def of(self, topic: bytes, channel: bytes, now_ns: int) -> Latency:
-        """That of a channel, made if there is none; it is going to note something."""
+        """The latencies of a channel, created if missing; the caller must be about to note one."""
         names = (topic, channel)
         latency = self._order.pop(names, None)
         if latency is None:
@@ -121,7 +123,7 @@ class Latencies:
         return latency
 
     def forget(self, topic: bytes, channel: bytes = b"") -> None:
-        """A channel was removed, or a topic with all its channels."""
+        """Forget a removed channel, or without *channel* a removed topic with all its channels."""
         channels = self._found.get(topic)
         if channels is None:
             return
@@ -132,7 +134,7 @@ class Latencies:
             del self._found[topic]
 
     def told(self, topic: bytes, channel: bytes, now_ns: int) -> dict[str, object]:
-        """What the statistics say of a channel, or of all channels of a topic together (N125)."""
+        """The statistics of a channel, or of all channels of a topic together (N125)."""
         if not self.percentiles:
             return {"count": 0, "percentiles": None}
         counts: list[Counts] = []
@@ -150,12 +152,13 @@ class Latencies:
 
 
 def _short(number: float) -> object:
-    """A number as the original writes it: a whole one without a fraction."""
+    """A number in the original's form: whole numbers without a fraction."""
     return int(number) if number.is_integer() else number
 
 
 def _values(counts: Sequence[Counts], total: int, percentiles: Sequence[float]) -> list[int]:
-    """The latency at each percentile, in nanoseconds: the middle of its bucket; 0 without any."""
+    """The latency at each percentile, in nanoseconds: the middle of its bucket; 0 if none was
+    counted."""
     found = [0] * len(percentiles)
     if not total:
         return found
@@ -185,7 +188,7 @@ def _middle(row: int, place: int) -> int:
 
 
 def shown(told: dict[str, object]) -> str:
-    """The percentiles as people read them: ``1.5ms, 20.0us``."""
+    """The percentiles as text for people: ``1.5ms, 20.0us``."""
     rows = told["percentiles"]
     if not isinstance(rows, list):
         return ""

@@ -1,7 +1,8 @@
-"""What the doors of NSQ in one server share: nsqd by TCP and by HTTP, and who tells lookupds.
+"""The state that the doors of NSQ in one server share: nsqd's TCP and HTTP doors, and the
+announcer.
 
-The door registry makes one world for each server and gives it to each kind.  A TCP session keeps a
-:class:`NsqClient` in it as long as it is connected, which the statistics of the HTTP door show.
+The door registry makes one world for each server and gives it to each kind.  While a TCP session is
+connected, its :class:`NsqClient` is in the world, for the statistics of the HTTP door.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = [
     "tell_world",
 ]
 
-#: The version of the original whose interface this is; clients judge by it what they may use.
+#: The version of the original whose interface this is; clients infer from it what they may use.
 DEFAULT_VERSION: Final = "1.3.0"
 
 #: States of a client, as the statistics number them (N126).
@@ -40,24 +41,24 @@ CLOSING: Final = 4
 
 _MOST_PORT: Final = 65_535
 
-#: Between the topic and its channel in the name of the channel's channel.
+#: Separates the topic and its channel in the name of the broker's channel.
 _SEPARATOR: Final = b":"
 
 
-#: The words for how much is logged, by the numbers that ``/config`` shows (N131).
+#: The log levels, with the numbers that ``/config`` shows (N131).
 LOG_LEVELS: Final = {"debug": 1, "info": 2, "warn": 3, "error": 4, "fatal": 5}
 
 
 @final
 class NsqNames:
-    """Which channel of the broker a topic is, and which a channel of a topic, and back.
+    """Converts the names of topics and their channels to channels of the broker, and back.
 
     The topic ``T`` is the channel ``T``, its channel ``C`` the channel ``T:C``: no topic has a
-    colon in its name.  Case counts, but for aliases.
+    colon in its name.  Names are case-sensitive, except the broker's channels of aliases.
 
-    :param names: those of the doors; an alias is for ``TOPIC`` or ``TOPIC:CHANNEL``, each by
-        itself: a topic's alias leaves its channels where they are.
-    :raises ValueError: for an alias of what is no name in NSQ.
+    :param names: those of the doors.  An alias is for ``TOPIC`` or ``TOPIC:CHANNEL``; the alias of
+        a topic does not affect its channels.
+    :raises ValueError: for an alias whose name is invalid in NSQ.
     """
 
     def __init__(self, names: DoorNames | None = None) -> None:
@@ -71,20 +72,20 @@ class NsqNames:
 
     @property
     def aliases(self) -> dict[bytes, str]:
-        """The names that are mapped by hand, and their channels."""
+        """The names that the configuration maps, with their channels."""
         return self._names.aliases
 
     def topic(self, topic: bytes) -> str:
-        """The channel that a topic is."""
+        """The broker's channel for a topic."""
         return self._names.exact_channel(topic)
 
     def channel(self, topic: bytes, channel: bytes) -> str:
-        """The channel that a channel of a topic is."""
+        """The broker's channel for a channel of a topic."""
         return self._names.exact_channel(topic + _SEPARATOR + channel)
 
     def of(self, channel: str) -> tuple[bytes, bytes] | None:
-        """The topic, and the channel or nothing, that a channel of the broker is; None for one
-        that is neither: its name cannot be said in NSQ."""
+        """The topic and the channel (empty for a topic) that a channel of the broker is; None if
+        its name is invalid in NSQ."""
         topic, colon, name = self._names.foreign_name(channel).partition(_SEPARATOR)
         if is_name(topic) and (is_name(name) if colon else True):
             return topic, name
@@ -92,35 +93,36 @@ class NsqNames:
 
 
 class TopicShapes(Protocol):
-    """How topics and channels are made, and named; ``mem_queue_size`` messages of each wait in
+    """Creates and names topics and channels; at most ``mem_queue_size`` messages of each wait in
     memory."""
 
     mem_queue_size: int
     names: NsqNames
 
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
-        """Makes a topic if there is none."""
+        """The command to create a topic if it does not exist."""
 
     def extras(self, topic: bytes, delay_ms: int = 0) -> PushExtras:
-        """What a push says that makes the topic, because its client may push and not create; and
-        that its message is not to be sent for so long."""
+        """The extras of a push: they create the topic, because its client may be allowed to push
+        but not to create, and defer the message by *delay_ms*."""
 
     def create_channel(
         self, session: int, topic: bytes, channel: bytes, request: object = None
     ) -> list[Command]:
-        """Make a channel of a topic if there is none, and feed it; the answers about the queue and
-        the feed go to the *request*.  Without the topic no channel is made."""
+        """The commands to create a channel of a topic if it does not exist, and to feed it; the
+        answers for the queue and the feed carry *request*.  Without the topic, no channel is
+        created."""
 
 
 @final
 class NsqClient:
     """One TCP connection, as the statistics show it (N126).
 
-    Attributes: ``topic`` and ``channel``, what it consumes, empty before SUB; ``published``, how
-    many messages it has published, by topic; ``failed_finishes``, FINs of messages that it did not
-    have, which the broker counts as answers; ``connected_s``, when it came, in the engine's time;
-    ``identity`` and ``identity_url``, what the auth server says, None without one; ``tls_version``,
-    empty without TLS.
+    Attributes: ``topic`` and ``channel``, what it consumes, empty before SUB; ``published``, the
+    number of its published messages, by topic; ``failed_finishes``, FINs of messages that it did
+    not have, which the broker counts as acknowledgements; ``connected_s``, when it connected, in
+    the engine's time; ``identity`` and ``identity_url``, from the auth server, None and empty
+    without one; ``tls_version``, empty without TLS.
     """
 
     __slots__ = (
@@ -178,20 +180,20 @@ class NsqClient:
 
 @final
 class NsqWorld:
-    """What the doors of one server share.
+    """The state that the doors of one server share.
 
     Attributes: ``clients``, the TCP connections by number; ``message_bytes``, bytes of the bodies
-    that were published through these doors, by topic; ``about``, what lookupds and clients are
-    notified of this nsqd; ``names``, which channels topics and channels are; ``latencies``, how
-    long messages took; ``broadcast_ports``, the TCP and the HTTP port that lookupds are told, 0 for
-    those listened on; ``lookup_addresses``, where lookupds are; ``log_level``, one of
-    ``LOG_LEVELS``; ``started_s``, when the server began, in the engine's time; ``terms``, what
-    clients may do, and ``shapes``, how topics are made, None until a door has said so: the TCP door
-    does, if there is one, before any other.
+    that were published through these doors, by topic; ``about``, what lookupds and clients are told
+    about this nsqd; ``names``, the broker's channels of topics and channels; ``latencies``, the
+    measured latencies; ``broadcast_ports``, the TCP and the HTTP port that lookupds get, 0 for the
+    port that is listened on; ``lookup_addresses``, those of the lookupds; ``log_level``, one of
+    ``LOG_LEVELS``; ``started_s``, when the server started, in the engine's time; ``terms``, what
+    the server allows, and ``shapes``, which creates topics, None until a door sets them: the TCP
+    door, if there is one, sets them first.
     """
 
     def __init__(self) -> None:
-        #: What is told to clients that were authenticated: name, URL, number of permissions.
+        #: The facts that authenticated clients get: name, URL, number of permissions.
         self.identities: dict[int, tuple[str, str, int]] = {}
         self.terms: ServerTerms | None = None
         self.shapes: TopicShapes | None = None
@@ -215,7 +217,7 @@ class NsqWorld:
         tcp_port: int = 0,
         http_port: int = 0,
     ) -> None:
-        """Know more of what lookupds and clients get about this nsqd; what is empty stays."""
+        """Update the facts about this nsqd; empty arguments change nothing."""
         about = self.about
         self.about = Announce(
             broadcast_address or about.broadcast_address,
@@ -227,7 +229,8 @@ class NsqWorld:
 
     @property
     def announced(self) -> Announce:
-        """What lookupds are told: ``about``, with the ports that are reached from elsewhere."""
+        """The facts that lookupds get: ``about``, with the ports that are reachable from other
+        machines."""
         about = self.about
         tcp_port, http_port = self.broadcast_ports
         return Announce(
@@ -239,43 +242,43 @@ class NsqWorld:
         )
 
     def set_log_level(self, level: str) -> None:
-        """Log more or less from now on."""
+        """Set the log level."""
         self.log_level = level
         for each in self._level_watchers:
             each(level)
 
     def watch_log_level(self, changed: Callable[[str], None]) -> None:
-        """Have *changed* called whenever the level changes."""
+        """Call *changed* whenever the level changes."""
         self._level_watchers.append(changed)
 
     def set_lookups(self, addresses: Sequence[str]) -> None:
-        """Announce what is here to these lookupds from now on, and to no others."""
+        """Announce this nsqd to exactly these lookupds from now on."""
         self.lookup_addresses = tuple(dict.fromkeys(addresses))
         for each in self._watchers:
             each(self.lookup_addresses)
 
     def watch_lookups(self, changed: Callable[[tuple[str, ...]], None]) -> None:
-        """Have *changed* called whenever the addresses change, and now."""
+        """Call *changed* now and whenever the addresses change."""
         self._watchers.append(changed)
         changed(self.lookup_addresses)
 
     def published(self, client: NsqClient | None, topic: bytes, count: int, size: int) -> None:
-        """So many messages, with so many bytes of bodies, were published."""
+        """Count *count* published messages whose bodies have *size* bytes."""
         if count:
             self.message_bytes[topic] = self.message_bytes.get(topic, 0) + size
         if client is not None:
             client.published[topic] = client.published.get(topic, 0) + count
 
     def forget_topic(self, topic: bytes) -> None:
-        """A topic was removed."""
+        """Forget the counts of a removed topic."""
         self.message_bytes.pop(topic, None)
         self.latencies.forget(topic)
 
 
 def tell_world(world: NsqWorld, own: Mapping[str, Option], hostname: str) -> None:
-    """Let the world know what a table says of the whole nsqd.
+    """Copy those options of a door's table that are about the whole nsqd to its world.
 
-    :raises ValueError: for a port that cannot be one.
+    :raises ValueError: for an invalid port.
     """
     ports: list[int] = []
     for place, name in enumerate(("broadcast_tcp_port", "broadcast_http_port")):

@@ -21,11 +21,11 @@ class OpenwireKind(DoorKind):
     default_port = 61_616
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _bodies)
 
     def open(self, context: DoorContext) -> Door:
-        """A door; without a data directory its queues are in memory."""
+        """Open a door; without a data directory, its queues are in memory only."""
         from tmqp_server.doors.openwire.door import OpenwireDoor  # noqa: PLC0415 - few have it
         from tmqp_server.doors.openwire.options import (  # noqa: PLC0415 - as above
             OpenwireLimits,

@@ -1,8 +1,8 @@
 """Answers in the order of their requests, for protocols whose answers carry no request id.
 
 A door opens a :class:`Slot` for each request.  A slot is filled at once, by a later effect, or
-piece by piece; what is in the finished slots at the front, and in the first unfinished one, is
-ready to be sent.
+piece by piece.  The contents of the finished slots at the front, and of the first unfinished one,
+are ready to be sent.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = ["OrderedAnswers", "Slot"]
 class Slot:
     """The place of one answer.
 
-    Attributes: ``finished``, nothing is added any more; ``waiting_bytes``, what it keeps
-    until the earlier answers are finished.
+    Attributes: ``finished``, nothing is added any more; ``waiting_bytes``, bytes that wait until
+    the earlier answers are finished.
     """
 
     __slots__ = ("finished", "pieces", "waiting_bytes")
@@ -33,8 +33,8 @@ class Slot:
 class OrderedAnswers:
     """The answers of one session.
 
-    Attributes: ``waiting_bytes``, all that is held back behind unfinished answers; ``ready_bytes``,
-    all that :meth:`take` would return.
+    Attributes: ``waiting_bytes``, bytes that wait for unfinished answers before them;
+    ``ready_bytes``, the size of what :meth:`take` would return.
     """
 
     __slots__ = ("_ready", "_slots", "ready_bytes", "waiting_bytes")
@@ -46,11 +46,11 @@ class OrderedAnswers:
         self.waiting_bytes = 0
 
     def __len__(self) -> int:
-        """How many answers are unfinished or held back."""
+        """How many answers are unfinished or wait for earlier ones."""
         return len(self._slots)
 
     def open(self) -> Slot:
-        """The place of the next request's answer."""
+        """Reserve the place of the next request's answer."""
         slot = Slot()
         self._slots.append(slot)
         return slot
@@ -81,8 +81,8 @@ class OrderedAnswers:
                 self._release(slots[0])
 
     def end(self, slot: Slot, data: bytes) -> None:
-        """Complete the last answer of all: those behind it, and what they hold, are dropped, and
-        count as finished."""
+        """Complete an answer as the last one; the answers after it are dropped and count as
+        finished."""
         slots = self._slots
         while slots[-1] is not slot:
             dropped = slots.pop()
@@ -91,7 +91,7 @@ class OrderedAnswers:
         self.finish(slot, data)
 
     def _release(self, slot: Slot) -> None:
-        """An answer has become the first: what it held back is ready."""
+        """An answer has become the first, so its pieces are ready."""
         self._ready += slot.pieces
         self.ready_bytes += slot.waiting_bytes
         self.waiting_bytes -= slot.waiting_bytes
@@ -99,13 +99,13 @@ class OrderedAnswers:
         slot.waiting_bytes = 0
 
     def take(self) -> bytes:
-        """What is ready to be sent, since the last call."""
+        """The bytes that have become ready since the last call."""
         data = b"".join(self._ready)
         self._ready = []
         self.ready_bytes = 0
         return data
 
     def clear(self) -> None:
-        """Drop every answer that is not ready."""
+        """Drop all answers that are not ready."""
         self._slots.clear()
         self.waiting_bytes = 0

@@ -1,11 +1,11 @@
-"""The port between doors and the server: what a door must offer, whatever it speaks.
+"""The port between doors and the server: the interface of every door.
 
 A :class:`Door` is one protocol; it opens a :class:`DoorSession` for each connection.  A session
 turns bytes into the engine's commands and the engine's effects into bytes.  Both are pure: they
 get the time as an argument and ids from an injected source, and never see a socket or a queue.
 
-A message keeps the form in which its door received it (``wire``).  A door that is to deliver one
-of another kind encodes its letter (``letters.py``).
+A message keeps the form in which its door received it (``wire``).  A door that delivers a message
+of another protocol encodes the message's letter (``letters.py``).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tmqp_server.engine.model.message import Message
 
 __all__ = ["SERVER_STOPS", "SYNTAX", "Door", "DoorSession", "IdSource", "OwnBodies", "QueuesOnly"]
 
-#: Why every session is closed in the end.
+#: The reason with which sessions are closed when the server stops.
 SERVER_STOPS: Final = "the server stops"
 
-#: What a peer has broken whose bytes are not its protocol's.
+#: The violation of a peer whose bytes are invalid in its protocol.
 SYNTAX: Final = "syntax"
 
 #: Returns a new unique id, 32 lower-case hexadecimal characters (F45).
@@ -37,27 +37,30 @@ class DoorSession:
     """One connection of one protocol.
 
     Attributes: ``closed``, nothing more will be read: send what is left, then close the transport;
-    ``close_reason``, why, in a few words for a log, empty while it is not; ``outbound_bytes``,
-    about how much has been queued since the last :meth:`data_to_send`: all that answers and
-    deliveries are, at least; ``work``, units (``Broker.take_work``) that reading the last bytes
-    took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer, or
-    lets the peer be read again; ``peer``, where the connection comes from (``127.0.0.1:40000``),
-    empty if that is not known: set after the session was opened, before it gets any bytes;
-    ``violation``, the rule of the protocol that the peer broke, by which such ends are counted: one
-    of a few words, ``syntax`` where there are no others; ``trusted``, the session is the server's
-    own, and nobody is asked what it may do.
+    ``close_reason``, why it closed, in a few words for a log, empty while it is open;
+    ``outbound_bytes``, about how many bytes were queued since the last :meth:`data_to_send`, at
+    least all answers and deliveries; ``work``, units (``Broker.take_work``) that reading the last
+    bytes took beyond the usual work for their number; ``hurried``, :meth:`apply` has made the
+    deadline earlier, or allows reading from the peer again; ``peer``, the address of the peer
+    (``127.0.0.1:40000``), empty if it is not known: set after the session was opened, before it
+    gets any bytes; ``violation``, a word for the rule of the protocol that the peer broke, for
+    counters: ``syntax`` unless the protocol has others; ``trusted``, the session is the server's
+    own, and its rights are not checked.
 
-    A session stops its peer by ``reads``: while it is false no further chunk is read, so a peer
-    waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:
-    once it is set, :meth:`written` is called when all that was queued is in the kernel's hands.
+    A session pauses its peer with ``reads``: while it is false, no further chunk is read, so the
+    peer's data wait in the kernel.  To learn when its answers and deliveries have been sent, it
+    sets ``wants_written``: then :meth:`written` is called once the kernel has taken everything that
+    was queued.
 
-    A connection that was opened in the clear changes to TLS by ``wants_tls``, set together with
-    ``wants_written``: when what was queued before has left, the handshake begins, and
-    :meth:`secured` is called at its end.  Nothing is read meanwhile, and what is queued waits.
-    Bytes that came in the clear behind the request are not the peer's for certain: refuse them.
+    To change an unencrypted connection to TLS, a session sets ``wants_tls`` together with
+    ``wants_written``: when everything queued before has been sent, the handshake begins, and
+    :meth:`secured` is called at its end.  Nothing is read meanwhile, and queued bytes wait.  A
+    session must refuse unencrypted bytes that follow the request for TLS, because an attacker may
+    have inserted them.
 
     A connection with several consumers opens a *branch* for each (``OpenBranch``).  Their effects
-    come to this session as its own do, with the branch's number; its door has ``per_session`` set.
+    are passed to this session like its own, with the branch's number; its door has ``per_session``
+    set.
     """
 
     def __init__(self) -> None:
@@ -82,52 +85,54 @@ class DoorSession:
         raise NotImplementedError
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Carry out an effect meant for this session; may lead to further commands (messages
-        that waited for the decision about the connection)."""
+        """Carry out an effect meant for this session.  Returns further commands, such as those of
+        messages that waited for the decision about the connection."""
         raise NotImplementedError
 
     def deliver(self, data: bytes) -> None:
-        """Queue what one of the door's ``encode_`` methods has made."""
+        """Queue bytes that one of the door's ``encode_`` methods returned."""
         raise NotImplementedError
 
     def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
-        """Queue a delivery whose beginning is this session's own, where ``Door.per_session`` is
-        set: *shared* is what ``encode_delivery`` has made for all, *number* tells to whom of the
-        connection it goes, to itself or to a branch."""
+        """Queue a delivery that each session writes differently; called if ``Door.per_session`` is
+        set.  *shared* is what ``encode_delivery`` returned for all sessions, *number* is the number
+        of the session or of the branch that gets the delivery."""
         self.deliver(shared)
 
     def deliver_own_run(self, effect: DeliverRun, shared: bytes, number: int) -> None:
-        """The same for the deliveries of a run at once, where ``Door.own_runs`` is set: *shared* is
-        what ``encode_run`` has made."""
+        """As :meth:`deliver_own`, for all deliveries of a run; called if ``Door.own_runs`` is set.
+        *shared* is what ``encode_run`` returned."""
         raise NotImplementedError
 
     def written(self, now: float) -> Sequence[Command]:
-        """All bytes were passed on, once after ``wants_written`` was set."""
+        """The kernel has taken all bytes; called once after ``wants_written`` was set."""
         return ()
 
     def left(self, waiting: int) -> None:
-        """All bytes were passed on but for the last *waiting*, while ``wants_written`` is set."""
+        """The kernel has taken all bytes except the last *waiting* ones; called while
+        ``wants_written`` is set."""
 
     def take_back(self, waiting: int) -> tuple[int, Sequence[Command]]:
-        """The connection ends, be it by the peer or by this side, and of the bytes that were given
-        to be sent the last *waiting* have not left.  Returns how many of these, from the end, are
-        not to be sent, for their messages go to somebody else, and what is to be done about the
-        others; nothing that the session still holds may be among the bytes."""
+        """The connection ends, from either side, and the kernel has not taken the last *waiting*
+        bytes of those that the session returned for sending.  Returns how many of these, counted
+        from the end, must not be sent, because their messages go to other consumers, and the
+        commands for the messages that are still sent.  Bytes that the session itself still holds do
+        not count."""
         return 0, ()
 
     def gone(self) -> None:
-        """The connection is over, however it ended; nothing else is asked of the session."""
+        """The connection has ended, for whatever reason; no other method is called after this."""
 
     def excuse_silence(self, now: float) -> None:
-        """The peer was not read from until now, for a push of it waited for room
-        (``PushExtras.wait_ms``): that nothing was heard from it says nothing."""
+        """Do not take the peer's silence until now for a failure: it was not read from, because one
+        of its pushes waited for room (``PushExtras.wait_ms``)."""
 
     def secured(self, now: float) -> Sequence[Command]:
-        """All is encrypted from here on, once after ``wants_tls`` was set."""
+        """Everything is encrypted from here on; called once after ``wants_tls`` was set."""
         return ()
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side, the protocol's polite way."""
+        """Close from this side, with the message that the protocol has for this, if any."""
         raise NotImplementedError
 
     def data_to_send(self) -> bytes:
@@ -135,23 +140,24 @@ class DoorSession:
         raise NotImplementedError
 
     def next_to_send(self) -> bytes:
-        """As :meth:`data_to_send`, or a portion of it: called until it is empty."""
+        """The next portion of :meth:`data_to_send`; called until it returns nothing."""
         return self.data_to_send()
 
     def encoder(self) -> Door | None:
-        """The door that encodes what this session shares with others, asked when its client is
-        accepted; None for the one that opened it.  A WebSocket speaks another door's protocol."""
+        """The door that encodes what this session shares with others; None for the door that opened
+        it.  It is asked for when the client is accepted, because a WebSocket carries another door's
+        protocol."""
         return None
 
     def held_bytes(self) -> int:
-        """About how much memory is taken by what the peer has sent and nobody has processed."""
+        """About how many bytes of memory the peer's unprocessed input takes."""
         return 0
 
     def forget_hello(self) -> None:
-        """Drop what the peer has sent: it will be refused, but not at once."""
+        """Drop what the peer has sent, because the peer will be refused after a delay."""
 
     def next_deadline(self) -> float | None:
-        """When :meth:`on_deadline` wants to be called; None for never."""
+        """The engine's time at which :meth:`on_deadline` must be called; None for never."""
         raise NotImplementedError
 
     def on_deadline(self, now: float) -> Sequence[Command]:
@@ -161,24 +167,24 @@ class DoorSession:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Door:
-    """One protocol; ``name`` is its own.
+    """One protocol of the server; ``name`` is the protocol's name.
 
-    A door that is not compiled sets these in ``__init__``: what its class has is not seen by
-    compiled code.
+    A door that is not compiled sets these attributes in ``__init__``, because compiled code does
+    not see the attributes of an interpreted class.
     """
 
     name = ""
-    #: Kept with messages on disk, so that they find their door again; no two doors share one.
+    #: Stored with messages, to find their door again; unique for each door.
     number = 0
-    #: Each session writes something of its own before a delivery: ``DoorSession.deliver_own``.
+    #: Each session writes deliveries differently: ``DoorSession.deliver_own``.
     per_session = False
-    #: Each session does so for a whole run: ``DoorSession.deliver_own_run``.
+    #: Each session writes whole runs differently: ``DoorSession.deliver_own_run``.
     own_runs = False
     #: Its clients are operators: it is open while the server drains, and closed last.
     for_operators = False
 
     def open(self, session: int, now: float) -> DoorSession:
-        """A new connection with the engine's number ``session``."""
+        """Open a session for a new connection; *session* is its number in the engine."""
         raise NotImplementedError
 
     def encode_delivery(self, effect: Deliver) -> bytes:
@@ -193,34 +199,36 @@ class Door:
         return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
 
     def encode_forward(self, effect: Forward) -> bytes:
-        """The bytes of what another client said: made once, shared like a delivery's."""
+        """The bytes of another client's direct message or answer: made once, shared like a
+        delivery's."""
         raise NotImplementedError
 
     def encode_forward_run(self, effect: ForwardRun) -> bytes:
-        """The bytes of what another client said several times in a row: made once, as well.
+        """The bytes of consecutive direct messages or answers of one client: made once, as well.
 
         A door that brings runs may have a quicker way.
         """
         return b"".join([self.encode_forward(each) for each in effect.forwards()])
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message, and where in it the payload begins and how long it is.
+        """The stored form of a message, the offset of the payload in it, and the payload's size.
 
-        It should be as long as the size of its push, by which queues count what they have on disk.
+        It should be as long as the size in the message's push, because queues count their bytes on
+        disk by that.
         """
         raise NotImplementedError
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """The messages of a message set (see ``transaction_commands``): of each what is kept of it,
-        where in that the payload begins and how long it is, and whether it has high priority.
+        """The messages of a message set (see ``transaction_commands``): for each, its stored form,
+        the offset and size of the payload in it, and whether it has high priority.
 
         :raises ValueError: when it cannot be read.
         """
         raise NotImplementedError
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again: its wire form, id, source, channel as spelt or nothing for that of
-        its queue, and size in bytes.
+        """Read a stored message: returns its wire form, id, source, channel and size in bytes.  The
+        channel is written as by the producer, and empty if it is that of the queue.
 
         :raises ValueError: when it cannot be read.
         """
@@ -229,22 +237,22 @@ class Door:
     def letter(self, wire: object) -> Letter:
         """The contents of a message of this door, for a door of another kind.
 
-        Id, source, channel and queue are those of the message, whatever the letter says; of what a
-        client says to another one, and for another server of the cluster, the source, and for the
-        other client its id, are the letter's.
+        The caller replaces id, source, channel and queue of the letter by those of the message.  Of
+        a direct message, the letter's id and source are used; of a message for another server of
+        the cluster, its source.
         """
         raise NotImplementedError
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """A message's wire form with these text headers in the place of its own, and how many bytes
-        larger it is; as it is, and 0, where the protocol has no headers."""
+        """Replace the text headers of a message; returns the new wire form and how many bytes
+        larger it is.  If the protocol has no headers, the form is unchanged."""
         return wire, 0
 
     def encode_for_node(self, command: Command) -> bytes | None:
-        """What a command of a client asks, in TMQP's own form, for another server of the cluster;
-        None for what is not passed on.
+        """A client's command as a TMQP message for another server of the cluster; None if such
+        commands are not forwarded.
 
-        A door passes on pushes, unless it knows better.
+        By default, only pushes are forwarded.
         """
         if not isinstance(command, Push):
             return None
@@ -258,8 +266,8 @@ class Door:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OwnBodies:
-    """What a protocol makes of its own messages, for a store and for other doors, without a door:
-    a protocol without transactions and headers, unless it knows better.
+    """Converts a protocol's messages to their stored form and to letters; works without a door.  By
+    default, the protocol has no transactions and no headers.
 
     A subclass has the ``name`` and the ``number`` of its door.
     """
@@ -269,7 +277,7 @@ class OwnBodies:
         raise NotImplementedError
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """The message as it is: it has no headers."""
+        """The message unchanged, because the protocol has no headers."""
         return wire, 0
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
@@ -277,7 +285,7 @@ class OwnBodies:
         raise NotImplementedError
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """Nothing: no transaction is filled.
+        """Reject the bytes, because the protocol has no transactions.
 
         :raises ValueError: always.
         """
@@ -290,8 +298,7 @@ class OwnBodies:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class QueuesOnly(Door):
-    """A protocol about queues alone: its clients say nothing to each other, and, unless it knows
-    better, are notified of no events.
+    """A protocol that has only queues: no direct messages and, by default, no events.
 
     :param bodies: reads its messages; None for a protocol that has none.
     """
@@ -308,7 +315,7 @@ class QueuesOnly(Door):
         return b""
 
     def letter(self, wire: object) -> Letter:
-        """What a message says."""
+        """The letter of a message."""
         return self._bodies.letter(wire)
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
@@ -316,7 +323,7 @@ class QueuesOnly(Door):
         return self._bodies.with_headers(wire, headers)
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message."""
+        """The stored form of a message; see ``Door.stored``."""
         return self._bodies.stored(message)
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
@@ -327,5 +334,5 @@ class QueuesOnly(Door):
         return self._bodies.unpacked(data)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again."""
+        """A message from its stored form; see ``Door.restored``."""
         return self._bodies.restored(body)

@@ -1,11 +1,11 @@
 """The protocols that a server can serve, by name.
 
-A :class:`DoorKind` makes the doors of one protocol.  It also knows how to read what is kept of the
-protocol's messages, whether or not a door is open: what is on disk was accepted once, and a server
-that no longer serves the protocol still delivers it.
+A :class:`DoorKind` creates the doors of one protocol.  It also reads the protocol's stored
+messages, whether or not a door is open: messages on disk were accepted, so a server delivers them
+even if it no longer serves the protocol.
 
-Further protocols are given to ``running``.  A kind that needs a package that is not installed says
-so when a door is to be opened, not before.
+Programs pass further protocols to ``running``.  A kind that needs a package that is not installed
+raises an error when a door is opened, not before.
 """
 
 from __future__ import annotations
@@ -54,18 +54,19 @@ LAST_NUMBER: Final = 255
 class TmqpKind(DoorKind):
     """TMQP/2.0."""
 
-    # As NativeDoor has them: compiled, a class does not tell the values of its attributes.
+    # The values of NativeDoor, repeated because a compiled class does not show those of its
+    # attributes.
     name = "tmqp"
     number = 1
     default_port = 2622
     has_names = False
 
     def bodies(self) -> Bodies:
-        """A door nobody connects to."""
+        """A reader of its stored messages."""
         return NativeDoor(_no_id, Limits())
 
     def open(self, context: DoorContext) -> NativeDoor:
-        """A door with the limits of TMQP connections, where its own table names no others."""
+        """Open a door with the limits of TMQP connections, except those in its own table."""
         refuse_options(context)
         return NativeDoor(
             context.new_id,
@@ -85,11 +86,11 @@ class HttpKind(DoorKind):
     has_names = False
 
     def bodies(self) -> Bodies:
-        """Read without the packages that the door needs."""
+        """A reader that needs none of the packages that the door needs."""
         return HttpBodies()
 
     def open(self, context: DoorContext) -> Door:
-        """A door that speaks TMQP in its WebSocket messages."""
+        """Open a door whose WebSockets can carry TMQP."""
         refuse_options(context)
         from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
 
@@ -111,7 +112,7 @@ class SmqKind(DoorKind):
     default_port = 2201
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _smq_bodies)
 
     def open(self, context: DoorContext) -> Door:
@@ -136,11 +137,11 @@ class GomsKind(DoorKind):
     has_datagrams = True
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _goms_bodies)
 
     def open(self, context: DoorContext) -> Door:
-        """A door.  Without topics its clients could do nothing."""
+        """Open a door; it needs at least one topic."""
         from tmqp_server.doors.goms.door import GomsDoor  # noqa: PLC0415 - few servers have it
         from tmqp_server.doors.goms.options import (  # noqa: PLC0415 - as above
             GomsLimits,
@@ -169,7 +170,7 @@ class ThrottrKind(DoorKind):
     default_port = 9000
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _throttr_bodies)
 
     def open(self, context: DoorContext) -> Door:
@@ -200,7 +201,7 @@ class ZmtpKind(DoorKind):
     default_port = 5555
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _zmtp_bodies)
 
     def open(self, context: DoorContext) -> Door:
@@ -222,18 +223,18 @@ class ZmtpKind(DoorKind):
         return ZmtpDoor(context.new_id, limits, options, context.letters, context.names, keys)
 
     def encrypts(self, options: Mapping[str, Any]) -> bool:
-        """With CURVE."""
+        """Whether the mechanism is CURVE."""
         return options.get("mechanism") == "curve"
 
     def dialler(self, door: Door) -> Door:
-        """The same, in the role that its keys give it."""
+        """The same door, for connections that the server makes."""
         from tmqp_server.doors.zmtp.door import ZmtpDoor  # noqa: PLC0415 - as above
 
         assert isinstance(door, ZmtpDoor), "it was opened here"
         return door.dialler()
 
     def dials(self, options: Mapping[str, Any]) -> tuple[Address, ...]:
-        """Sockets that listen."""
+        """The addresses of the option ``connect``."""
         from tmqp_server.doors.zmtp.options import ZmtpOptions  # noqa: PLC0415 - as above
 
         return record_of_options(ZmtpOptions(), options).peers()
@@ -248,11 +249,11 @@ class StompKind(DoorKind):
     default_port = 61_613
 
     def bodies(self) -> Bodies:
-        """Read without a door, by what is loaded for the first message."""
+        """A reader that needs no door; its code is loaded when the first message needs it."""
         return LateBodies(self.name, self.number, _stomp_bodies)
 
     def open(self, context: DoorContext) -> Door:
-        """A door; without a data directory its queues are in memory."""
+        """Open a door; without a data directory, its queues are in memory only."""
         from tmqp_server.doors.stomp.door import StompDoor  # noqa: PLC0415 - few servers have it
         from tmqp_server.doors.stomp.options import StompLimits, StompOptions  # noqa: PLC0415
 
@@ -300,9 +301,9 @@ def _throttr_bodies() -> Bodies:
 
 
 def refuse_options(context: DoorContext) -> None:
-    """For a protocol that has no options.
+    """Refuse all options, for a protocol that has none.
 
-    :raises ValueError: when the door's table has some.
+    :raises ValueError: when the door's table has any.
     """
     if context.options:
         raise ValueError(f"the protocol has no options, such as {min(context.options)!r}")
@@ -314,13 +315,13 @@ def _no_id() -> str:
 
 @final
 class DoorRegistry:
-    """The kinds that a server knows.
+    """All kinds of doors that a server knows.
 
     :param more: kinds beside those of this package.
 
-    Attributes: ``nsq``, what the doors of NSQ share.
+    Attributes: ``nsq``, the state that the doors of NSQ share.
 
-    :raises ValueError: when two of them have one name or one number.
+    :raises ValueError: when two of them have the same name or number.
     """
 
     def __init__(self, more: Iterable[DoorKind] = ()) -> None:
@@ -363,9 +364,9 @@ class DoorRegistry:
         return iter(self._kinds.values())
 
     def find(self, name: str) -> DoorKind:
-        """The kind of a name.
+        """The kind with this name.
 
-        :raises ValueError: when there is none.
+        :raises ValueError: when there is no such protocol.
         """
         kind = self._kinds.get(name)
         if kind is None:

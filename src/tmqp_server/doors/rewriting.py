@@ -1,8 +1,8 @@
-"""TMQP messages that are written again: with other headers, or for another server of a cluster.
+"""Writes TMQP messages again: with other headers, or for another server of a cluster.
 
-The name of a case-sensitive channel (``names.py``) goes to another server without its mark, which
-is no part of a TMQP name, and with the header ``Exact-Name``.  Only a message of another server is
-read so: what a client writes under this header is taken away before it is passed on.
+The name of a case-sensitive channel (``names.py``) is sent to another server without its mark,
+which a TMQP name cannot contain, but with the header ``Exact-Name``.  The header counts only in
+messages of other servers: if a client writes it, it is removed before the message is forwarded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _YES: Final = "1"
 
 
 def writable_headers(frame: Frame) -> list[tuple[str, str]]:
-    """The frame's headers, but for those that hold half a line end and cannot be written again."""
+    """The frame's headers, without those that contain a lone CR or LF and so cannot be written
+    again."""
     found: list[tuple[str, str]] = []
     for key, value in frame.headers:
         text = key + value
@@ -52,12 +53,12 @@ def rewritten(
     *,
     pending_acknowledge: bool = False,
 ) -> Frame:
-    """The frame with these headers for its own; None keeps a field.
+    """The frame with these headers instead of its own; a field that is None stays as it is.
 
-    First acquirer, and pending acknowledge if it is not asked for, are left off: the one who
-    delivers it sets them.
+    The flag for the first acquirer is cleared, and so is that for a pending acknowledgement unless
+    it is asked for: the delivery sets them.
 
-    :raises LocalProtocolError: when a part does not fit the wire.
+    :raises LocalProtocolError: when a field is too long for a frame.
     """
     return Frame.build(
         frame.type,
@@ -75,10 +76,10 @@ def rewritten(
 
 
 def frame_for_node(letter: Letter, push: Push) -> Frame:
-    """A client's push as a TMQP message for another server, with the headers that say when it may
-    be delivered.
+    """A client's push as a TMQP message for another server, with headers for its delay and its
+    expiry.
 
-    :param letter: what the message says; it is changed.
+    :param letter: the message's contents; it is changed.
     """
     letter.message_id = push.message_id
     letter.channel = push.channel.removeprefix(EXACT_MARK)
@@ -99,12 +100,12 @@ def frame_for_node(letter: Letter, push: Push) -> Frame:
 
 
 def exact_headers(channel: str) -> list[tuple[str, str]]:
-    """The header that tells another server that a channel's name is exact, if it is."""
+    """The header that marks an exact name for another server; empty for other names."""
     return [(_EXACT_NAME, _YES)] if channel.startswith(EXACT_MARK) else []
 
 
 def without_exact_name(frame: Frame) -> Frame:
-    """The frame without the header of exact names, which only servers may write."""
+    """The frame without the header ``Exact-Name``, which only servers may write."""
     if not frame.has_header or frame.header_block.lower().find(_EXACT_BYTES) < 0:
         return frame
     said = writable_headers(frame)
@@ -115,7 +116,7 @@ def without_exact_name(frame: Frame) -> Frame:
 
 
 def exact_target(frame: Frame) -> str:
-    """The channel of a message that another server has passed on, marked if it is an exact name."""
+    """The channel of a message that another server has forwarded, marked if it is an exact name."""
     if frame.has_header and frame.header(_EXACT_NAME) == _YES:
         return EXACT_MARK + frame.target
     return frame.target

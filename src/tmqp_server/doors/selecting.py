@@ -1,4 +1,4 @@
-"""Filters of subscriptions: what a client says of the messages it wants, made into a test.
+"""Filters of subscriptions: tests for the messages that a client wants.
 
 A filter is a text in a *language*.  Two are here, and a door may bring others (``LANGUAGES``):
 
@@ -13,8 +13,8 @@ A filter is a text in a *language*.  Two are here, and a door may bring others (
 ``prefix``
     The message begins with this text.
 
-Filters are pure.  These look at the TMQP message that a message is, or would be (``letters.py``).
-The work for a message is bounded by the lengths of the text and of the headers.
+Filters are pure functions.  These look at the message as a TMQP message (``letters.py``).  The work
+for a message is bounded by the lengths of the text and of the headers.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ MAX_CONDITIONS: Final = 16
 
 
 class FilterError(ValueError):
-    """A filter cannot be understood; the text says why."""
+    """A filter is invalid; the text says why."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TextFilter(SubscriptionFilter):
-    """A filter that was written down; those with the same text and language are one."""
+    """A filter with a text; filters with the same text and language are equal."""
 
     def __init__(self, language: str, text: str) -> None:
         self.language = language
         self.text = text
-        #: Reads what came through doors of other kinds; without it, such messages are refused.
+        #: Reads messages of other protocols; without it, such messages are refused.
         self.letters: Letters | None = None
 
     def frame_of(self, message: Message) -> Frame:
-        """What there is to look at, as a TMQP message.
+        """The message as a TMQP message.
 
-        :raises TypeError: for a message of another protocol that nobody reads.
+        :raises TypeError: for a message of another protocol, without ``letters``.
         """
         wire = message.wire
         if isinstance(wire, Frame):
@@ -73,26 +73,26 @@ class TextFilter(SubscriptionFilter):
         return self.letters.frame_of(message)
 
     def identity(self) -> object:
-        """Language and text."""
+        """The language and the text."""
         return self.language, self.text
 
 
 class _Condition:
-    """One condition: about the header of this name."""
+    """A condition about the headers of one name."""
 
     __slots__ = ("name", "wanted", "value", "begins")
 
     def __init__(self, name: str, wanted: bool, value: str | None, begins: bool) -> None:
         self.name = name
-        #: Such a header must be there; otherwise, none may be.
+        #: True if such a header is required, False if it is forbidden.
         self.wanted = wanted
-        #: None for any.
+        #: None for any value.
         self.value = value
-        #: The header's value need only begin so.
+        #: Whether the header's value need only begin with it.
         self.begins = begins
 
     def holds(self, headers: list[tuple[str, str]]) -> bool:
-        """Whether it holds of these, whose names are in lower case."""
+        """Whether the condition holds for these headers, whose names must be in lower case."""
         for name, found in headers:
             if name == self.name and self._is_meant(found):
                 return self.wanted
@@ -127,24 +127,24 @@ class HeadersFilter(TextFilter):
         return True
 
     def family(self) -> object:
-        """They all look at the headers."""
+        """The family of all filters that look only at headers."""
         return FILTER_HEADERS
 
     def key_of(self, message: Message) -> object:
-        """The headers as they are on the wire, unless they are long."""
+        """The header block as it is on the wire; None if it is long."""
         block = self.frame_of(message).header_block
         return block if len(block) <= _LONGEST_KEY else None
 
 
 class PrefixFilter(TextFilter):
-    """The beginning of the payload."""
+    """Accepts messages whose payload begins with a text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(FILTER_PREFIX, text)
         self._prefix = text.encode()
 
     def accepts(self, message: Message) -> bool:
-        """Whether the payload begins so."""
+        """Whether the payload begins with the text."""
         frame = self.frame_of(message)
         raw = frame.raw
         return raw.startswith(self._prefix, len(raw) - frame.payload_size)
@@ -158,7 +158,10 @@ def _headers(text: str) -> SubscriptionFilter:
 
 
 def _parts(text: str) -> list[str]:
-    """The text between semicolons that are in no quotes."""
+    """Divide a text at semicolons outside quotes.
+
+    :raises FilterError: when a quote is not closed.
+    """
     parts: list[str] = []
     start = 0
     quoted = False
@@ -206,15 +209,15 @@ LANGUAGES: Final[dict[str, Callable[[str], SubscriptionFilter]]] = {
 
 
 def read_by(chosen: SubscriptionFilter | None, letters: Letters) -> None:
-    """Let a filter look at messages that came through doors of other kinds, too."""
+    """Let a filter also read messages of other protocols."""
     if isinstance(chosen, TextFilter):
         chosen.letters = letters
 
 
 def filter_of(language: str | None, text: str | None) -> SubscriptionFilter:
-    """The filter that a client asks for; without a language it is one about headers.
+    """The filter that a client asks for; the default language is ``headers``.
 
-    :raises FilterError: when it cannot be understood.
+    :raises FilterError: when the filter is invalid, or its text is missing.
     """
     if text is None:
         raise FilterError("the filter is missing: send the header Filter, not only its language")

@@ -1,4 +1,4 @@
-"""Tables of a door's configuration, made into records: its limits and its options."""
+"""Reads a door's table of the configuration into records for its limits and options."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TYPES: Final[dict[type, str]] = {
 def check_positive(limits: _Dataclass) -> None:
     """Refuse a limits record in which a number is not positive.
 
-    :raises ValueError: with its name.
+    :raises ValueError: with the number's name.
     """
     for name in limits.__dataclass_fields__:
         value = getattr(limits, name)
@@ -52,7 +52,7 @@ def check_positive(limits: _Dataclass) -> None:
 
 
 def limits_from(defaults: _Record, table: Mapping[str, Any]) -> _Record:
-    """A limits record with the values of a configuration table in place of its own.
+    """A copy of a limits record with the values of a configuration table.
 
     :raises ValueError: for an unknown name, or a value that cannot be used.
     """
@@ -69,7 +69,7 @@ def limits_from(defaults: _Record, table: Mapping[str, Any]) -> _Record:
 
 
 def record_of_options(defaults: _Record, table: Mapping[str, Any]) -> _Record:
-    """An options record with the values of a configuration table in place of its own.
+    """A copy of an options record with the values of a configuration table.
 
     :raises ValueError: for an unknown name, or a value that cannot be used.
     """
@@ -78,7 +78,7 @@ def record_of_options(defaults: _Record, table: Mapping[str, Any]) -> _Record:
 
 
 def options_from(defaults: Mapping[str, Option], table: Mapping[str, Any]) -> dict[str, Option]:
-    """The options of a door's table, the defaults where it has none.
+    """The options of a door's table, with defaults for missing ones.
 
     :raises ValueError: for an unknown name, or a value of another type.
     """
@@ -96,7 +96,7 @@ def options_from(defaults: Mapping[str, Option], table: Mapping[str, Any]) -> di
 
 
 def _is_of(kind: type, value: object) -> bool:
-    """Whether a value is one for an option of this kind."""
+    """Whether a value has the type of an option of this kind."""
     if kind not in (tuple, Numbers):
         return type(value) is kind
     if not isinstance(value, (list, tuple)):
@@ -108,7 +108,7 @@ def _is_of(kind: type, value: object) -> bool:
 def _check_known(what: str, name: str, known: Iterable[str]) -> None:
     """Refuse a name that is unknown.
 
-    :raises ValueError: with the nearest one.
+    :raises ValueError: with the most similar known name.
     """
     if name not in known:
         import difflib  # noqa: PLC0415 - for who asks for what is not there

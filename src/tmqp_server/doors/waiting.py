@@ -1,8 +1,8 @@
-"""Sessions whose first request asks the broker to accept the client; further requests wait
+"""Sessions that ask the broker to accept the client with its first request; further requests wait
 meanwhile.
 
 Protocols without a login begin in this way: the first request of a client, whatever it is, counts
-as its connection, and is carried out once the broker has decided.
+as its introduction, and is carried out once the broker has decided.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
 __all__ = ["NOTHING", "STRANGER", "WaitingSession"]
 
 NOTHING: Final[Sequence[Command]] = ()
-#: What an event costs beside its texts while it waits.
+#: The bytes that a waiting event takes besides its texts.
 _EVENT_BYTES: Final = 100
 _SHORT_ID: Final = 12
-#: What ``_standing`` is of a client that the broker does not know.
+#: The value of ``_standing`` for a client that the broker does not know.
 STRANGER: Final = 0
 _WAITING: Final = 1
 _CONNECTED: Final = 2
@@ -33,8 +33,8 @@ _Event = TypeVar("_Event")
 class WaitingSession(DoorSession, Generic[_Event]):
     """One connection of a protocol without a login.
 
-    :param door: the name of its door, with which the ids of its clients begin.
-    :param new_id: makes what tells two clients of one host apart.
+    :param door: the name of its door, which is the prefix of its clients' ids.
+    :param new_id: makes the unique part of clients' ids.
     :param max_early_bytes: how much a client may send before the broker has decided about it.
     """
 
@@ -52,40 +52,40 @@ class WaitingSession(DoorSession, Generic[_Event]):
     # -- what a protocol says ---------------------------------------------------------------------
 
     def commands_of(self, events: list[_Event], now: float) -> Sequence[Command]:
-        """What the events of a client ask that was let in."""
+        """The commands for events of an accepted client."""
         raise NotImplementedError
 
     def text_bytes_of(self, event: _Event) -> int:
-        """Bytes of the texts of an event."""
+        """The size of an event's texts in bytes."""
         raise NotImplementedError
 
     def fault_of(self, event: _Event) -> str:
-        """Why the connection of somebody who begins so ends; empty where it continues."""
+        """Why the connection ends, if this first event is a fault; empty if it continues."""
         return ""
 
     def begin(self, event: _Event) -> None:
-        """Note what the first event tells about the client."""
+        """Note what the first event says about the client."""
 
     def forget_input(self) -> None:
-        """Drop what has come and is not whole."""
+        """Drop incomplete input."""
         raise NotImplementedError
 
     def last_commands(self) -> list[Command]:
-        """What a client that was let in leaves to be done at its end."""
+        """The last commands of an accepted client, before it disconnects."""
         return []
 
     # -- the beginning and the end ----------------------------------------------------------------
 
     def receive_eof(self, now: float) -> Sequence[Command]:
-        """The peer will send no more; what is not whole counts for nothing."""
+        """The peer will send no more; incomplete input is dropped."""
         return self.end("the peer closed the connection")
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side: such protocols have no word for it."""
+        """Close from this side; such protocols have no message for it."""
         return self.end(reason)
 
     def end(self, reason: str) -> Sequence[Command]:
-        """The connection is over."""
+        """End the session."""
         if self.closed:
             return NOTHING
         self.closed = True
@@ -98,7 +98,7 @@ class WaitingSession(DoorSession, Generic[_Event]):
         return [*self.last_commands(), Disconnect(self._number)]
 
     def take(self, events: list[_Event], now: float) -> Sequence[Command]:
-        """Carry events out, or let them wait for the decision about the client."""
+        """Carry out events, or keep them until the broker has decided about the client."""
         if not events:
             return NOTHING
         if self._standing == _CONNECTED:
@@ -124,12 +124,12 @@ class WaitingSession(DoorSession, Generic[_Event]):
         return f"{self._door}:{self.peer or 'client'}/{short}"
 
     def introduction(self) -> Connect:
-        """Ask the broker to let the client in."""
+        """Ask the broker to accept the client."""
         self._client_id = self.own_id()
         return Connect(self._number, None, self._client_id, None, None, self._door)
 
     def decided(self, effect: Effect, now: float) -> Sequence[Command] | None:
-        """Carry out what the broker has decided about the client; None for any other effect."""
+        """Carry out the broker's decision about the client; None for any other effect."""
         if isinstance(effect, Accept):
             self._standing = _CONNECTED
             self._client_id = effect.client_id
@@ -146,11 +146,11 @@ class WaitingSession(DoorSession, Generic[_Event]):
         return None
 
     def held_bytes(self) -> int:
-        """What waits for the decision about the client."""
+        """Bytes of input that waits for the decision about the client."""
         return self._early_bytes
 
     def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
+        """Drop what was received from a client that will be refused."""
         self.forget_input()
         self._early = []
         self._early_bytes = 0

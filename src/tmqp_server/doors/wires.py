@@ -1,4 +1,4 @@
-"""Answers the engine's questions about messages: keys, priorities, filters, headers of dead
+"""Gives the engine what it needs to know of messages: keys, priorities, filters, headers of dead
 letters.
 
 The key of a TMQP message is its header ``Group-Key``, its priority the header ``Priority``; a
@@ -33,18 +33,20 @@ from tmqp_server.engine.model.message import Message, SubscriptionFilter, Wires
 __all__ = ["LetterWires"]
 
 _TRACEPARENT: Final = "traceparent"
-#: What it says: a version, the id of the trace, that of its part, flags, and later versions more.
+#: Its parts: the version, the ids of the trace and of its parent, flags, and more in later
+#: versions.
 _TRACE: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _NO_TRACE: Final = "0" * 32
 
-# Here, and not by the doors of JMS: a stored feed may have a selector although no such door is on.
+# Here, not in the doors of JMS, because a stored feed may have a selector although no such door is
+# open.
 LANGUAGES.update(SELECTORS)
 
 
 class LetterWires(Wires):
-    """Knows what messages say.
+    """Reads keys, priorities and traces of messages of all protocols.
 
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     """
 
     def __init__(self, letters: Letters) -> None:
@@ -53,7 +55,7 @@ class LetterWires(Wires):
     def key_of(self, message: Message) -> str:
         """The key of *message*, empty if it has none.
 
-        :raises LookupError: for a message of another protocol that nobody reads.
+        :raises LookupError: when this server does not know the message's protocol.
         """
         wire = message.wire
         if isinstance(wire, GroupedWire):
@@ -67,7 +69,7 @@ class LetterWires(Wires):
     def priority_of(self, message: Message) -> int:
         """The priority of *message*, 0 to 9.
 
-        :raises LookupError: for a message of another protocol that nobody reads.
+        :raises LookupError: when this server does not know the message's protocol.
         """
         wire = message.wire
         if isinstance(wire, GroupedWire):
@@ -80,7 +82,8 @@ class LetterWires(Wires):
         return usual if priority == REGULAR_PRIORITY else priority
 
     def pack(self, message: Message) -> bytes | None:
-        """A frame as its bytes, if nothing but these tells its message's id."""
+        """The bytes of a frame, if they contain the message's id and are as long as its size; else
+        None."""
         wire = message.wire
         if not isinstance(wire, Frame):
             return None
@@ -90,12 +93,12 @@ class LetterWires(Wires):
         return wire.raw
 
     def unpack(self, packed: bytes) -> tuple[list[str], list[int], list[object]]:
-        """Those frames again; none is larger than any decoder takes."""
+        """Decode packed frames, all of which are within the default limits."""
         return contents_of(FrameDecoder().feed(packed))
 
     def trace_of(self, message: Message) -> str:
-        """The id of the trace that *message* is part of, as its ``traceparent`` says (W3C Trace
-        Context); empty if it says nothing that can be read."""
+        """The trace id in the ``traceparent`` of *message* (W3C Trace Context); empty if there is
+        no valid one."""
         wire = message.wire
         try:
             if isinstance(wire, Frame):
@@ -108,20 +111,21 @@ class LetterWires(Wires):
         return "" if found is None or found[1] == _NO_TRACE else found[1]
 
     def filter_of(self, language: str, text: str) -> SubscriptionFilter:
-        """A filter as it was written down.
+        """The filter with this text.
 
-        :raises FilterError: when it cannot be understood.
+        :raises FilterError: when the filter is invalid.
         """
         chosen = filter_of(language, text)
         read_by(chosen, self._letters)
         return chosen
 
     def with_reason(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
-        """The wire form with the headers of a dead letter, and how many bytes larger it is.
+        """Add the headers of a dead letter; returns the new wire form, and how many bytes larger it
+        is.
 
-        They say what happened first: those of one that is moved on stay.  What a producer has
-        written under their names does not.  A message that nobody reads, or that cannot be written
-        again, stays as it is: its move must not fail for that.
+        They describe the first move: a dead letter that is moved again keeps them.  Headers of the
+        same names from a producer are removed.  A message that this server cannot read or write
+        stays unchanged, because the move must not fail.
         """
         try:
             return self._headed(message, reason, queue_name)

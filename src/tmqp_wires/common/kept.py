@@ -1,8 +1,8 @@
 """The stored form of a message whose protocol gives it only a body and a place.
 
-It is a head, followed by the body as it was sent.  The head has the version of the form, the sizes
-of the id, the source and the place in two bytes each, and these three.  The body extends to the
-end.
+The stored form is a head, followed by the body as it was sent.  The head has the version of the
+form, the sizes of the id, the source and the place in two bytes each, and these three.  The body
+extends to the end.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ __all__ = ["HEAD_BYTES", "StoredMessage", "read", "stored_head"]
 
 _VERSION: Final = 1
 _HEAD: Final = Struct(">BHHH")
-#: What is kept beside the id, the source, the place and the body.
+#: The bytes of the stored form besides the id, the source, the place and the body.
 HEAD_BYTES: Final = _HEAD.size
 
 
 @final
 class StoredMessage:
-    """A message again.  ``place`` is as it was sent to, ``source`` who sent it."""
+    """A message read from its stored form.  ``place`` is where it was sent to, ``source`` who sent
+    it."""
 
     __slots__ = ("body", "message_id", "place", "source")
 
@@ -35,9 +36,9 @@ class StoredMessage:
 
 
 def stored_head(message_id: bytes, source: bytes, place: bytes) -> bytes:
-    """What is kept in front of the body.
+    """The head, which is stored in front of the body.
 
-    :raises ValueError: when one of them has more than 65,535 bytes.
+    :raises ValueError: when the id, the source or the place has more than 65,535 bytes.
     """
     sizes = (len(message_id), len(source), len(place))
     if max(sizes) > 0xFFFF:
@@ -46,7 +47,7 @@ def stored_head(message_id: bytes, source: bytes, place: bytes) -> bytes:
 
 
 def read(data: bytes) -> StoredMessage:
-    """A message from what is kept of it.
+    """Read a message from its stored form.
 
     :raises ValueError: when it cannot be read.
     """

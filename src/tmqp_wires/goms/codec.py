@@ -5,11 +5,11 @@ lines, as the document shows it.  There are two dialects, distinguished by the k
 kind of a message: ``type`` (the document, and programs of its time) and ``messagetype`` (from
 2017-06 on, which the published clients speak).  They differ in names and in what a delivery has.
 
-Input that is not an object, or has no known meaning, is ignored, as by the original.
+Like the original, the decoder ignores input that is not an object or has no known meaning.
 
-A client that sends many messages writes most of them alike except for their data.  So a decoder
-remembers the bytes before and after the data of the last one: if they occur again, only the data
-are read, which is half of the work.
+The messages of a client often differ only in their data.  So a decoder remembers the bytes before
+and after the data of the last one: if they occur again, only the data are parsed, which halves the
+work.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _BACKSLASH: Final = ord("\\")
 #: Up to where the data of a message begin.
 _DATA: Final = re.compile(rb'"data"\s*:\s*(?=")')
 _JSON: Final = json.JSONDecoder()
-#: Longer messages are each read by themselves at first: what is remembered of one is as long.
+#: Longer messages are not remembered, because remembering one takes as many bytes.
 _LONGEST_ALIKE: Final = 65_536
 
 #: A delivery of nothing in the dialect ``type``, in full and as it is written.
@@ -68,7 +68,7 @@ class Dialect(Enum):
 
 @final
 class Register:
-    """I want the messages of these topics."""
+    """The client wants the messages of these topics."""
 
     __slots__ = ("dialect", "topics")
 
@@ -82,7 +82,7 @@ class Register:
 
 @final
 class Send:
-    """Send this to all who are registered to one of the topics."""
+    """A message to all clients that are registered to one of the topics."""
 
     __slots__ = ("data", "dialect", "topics")
 
@@ -97,7 +97,7 @@ class Send:
 
 @final
 class Logout:
-    """I want no more messages of these topics; of none where ``topics`` is None."""
+    """The client wants no more messages of these topics, or of any topic if ``topics`` is None."""
 
     __slots__ = ("dialect", "topics")
 
@@ -111,7 +111,7 @@ class Logout:
 
 @final
 class Close:
-    """Close the connection."""
+    """The client closes the connection."""
 
     __slots__ = ("dialect",)
 
@@ -140,9 +140,9 @@ Event: TypeAlias = Register | Send | Logout | Close | Violation
 
 @final
 class ObjectDecoder:
-    """Bytes into JSON objects, or into what a client has said.
+    """Decodes bytes into JSON objects, or into the requests of a client.
 
-    :param max_object_bytes: bytes of one object, or of a line that is none.
+    :param max_object_bytes: the most bytes of one object, or of a line that is not one.
     """
 
     def __init__(self, max_object_bytes: int) -> None:
@@ -159,11 +159,11 @@ class ObjectDecoder:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of what is not complete."""
+        """Bytes of incomplete input."""
         return self._held + self._lines_bytes
 
     def receive(self, data: bytes) -> list[Event]:
-        """What a client has said; after a violation nothing more is read."""
+        """The requests in the bytes; after a violation, nothing more is read."""
         events: list[Event] = []
         for line in self._lines_of(data):
             if len(line) + self._lines_bytes > self._most:
@@ -184,7 +184,7 @@ class ObjectDecoder:
         return events
 
     def receive_datagram(self, data: bytes) -> list[Event]:
-        """What a datagram says: one object, or nothing."""
+        """The request in a datagram, if it has one."""
         if len(data) > self._most:
             return [Violation(f"a datagram has more than {self._most} bytes")]
         value = _parsed(data)
@@ -192,7 +192,7 @@ class ObjectDecoder:
         return [] if event is None else [event]
 
     def objects(self, data: bytes) -> list[dict[str, Any] | Violation]:
-        """The objects in the stream, whatever they say."""
+        """The objects in the stream, whatever their meaning."""
         found: list[dict[str, Any] | Violation] = []
         for line in self._lines_of(data):
             if len(line) + self._lines_bytes > self._most:
@@ -208,7 +208,7 @@ class ObjectDecoder:
         return found
 
     def _lines_of(self, data: bytes) -> list[bytes]:
-        """The lines that are whole now; the rest is kept."""
+        """The lines that are complete now; the rest is kept."""
         if self._is_over or not data:
             return []
         lines = data.split(b"\n")
@@ -234,7 +234,7 @@ class ObjectDecoder:
         self._fault = Violation(f"a message has more than {self._most} bytes")
 
     def forget(self) -> None:
-        """Drop what is not complete."""
+        """Drop incomplete input."""
         self._parts = []
         self._held = 0
         self._drop_lines()
@@ -245,11 +245,11 @@ class ObjectDecoder:
         self._depth = _Depth()
 
     def _take(self, line: bytes) -> dict[str, Any] | None:
-        """A whole line: an object, a part of one, or nothing."""
+        """Take a complete line: an object, a part of one, or nothing."""
         if line[:1] == b"{":
             value = _parsed(line)
             if value is not None:
-                # A whole object ends one that was begun and never became any.
+                # A complete object ends an earlier one that was never completed.
                 self._drop_lines()
                 return value
         elif not self._lines:
@@ -269,7 +269,7 @@ class ObjectDecoder:
 
 @final
 class _Alike:
-    """What stands before and behind the data of messages that are alike in everything else."""
+    """The bytes before and after the data of messages that are alike in everything else."""
 
     __slots__ = ("_before", "_behind", "_checked", "_dialect", "_topics")
 
@@ -281,7 +281,8 @@ class _Alike:
         self._topics: list[str] = []
 
     def read(self, line: bytes) -> Send | None:
-        """The message, if this is one of them; its topics are the very list of those before."""
+        """Read a message that differs only in its data; its topics are the same list object.  None
+        for any other line."""
         if not self._checked:
             return None
         try:
@@ -297,8 +298,8 @@ class _Alike:
         return Send(self._dialect, self._topics, data)
 
     def note(self, line: bytes, event: Send) -> None:
-        """A message was read in the long way: the next ones may be like it, if it is like the
-        previous one."""
+        """Note a message that was parsed normally; if it is like the previous one, the next ones
+        may be like it."""
         begun = _DATA.search(line)
         if begun is None or len(line) > _LONGEST_ALIKE:
             return
@@ -312,7 +313,7 @@ class _Alike:
         if before != self._before or behind != self._behind:
             self._before, self._behind, self._checked = before, behind, False
             return
-        # The place may be that of another key, or deep in what stands before the topics.
+        # The match may be another key, or nested in a value before the topics.
         value = _parsed(f'{before}"x"{behind}'.encode())
         other = None if value is None else _event(value)
         if isinstance(other, Send) and other.data == "x" and other.topics == event.topics:
@@ -321,7 +322,7 @@ class _Alike:
 
 @final
 class _Depth:
-    """How many braces are open outside of texts."""
+    """Counts the open braces outside strings."""
 
     __slots__ = ("_escaped", "_in_text", "_open")
 
@@ -332,7 +333,7 @@ class _Depth:
 
     @property
     def is_complete(self) -> bool:
-        """Every brace that was opened is shut."""
+        """Whether every open brace is closed."""
         return self._open <= 0
 
     def read(self, line: bytes) -> None:
@@ -355,7 +356,7 @@ class _Depth:
 
 
 def _parsed(data: bytes) -> dict[str, Any] | None:
-    """The object that these bytes are; None if they are none."""
+    """Parse a JSON object; None if the bytes are not one."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -364,7 +365,7 @@ def _parsed(data: bytes) -> dict[str, Any] | None:
 
 
 def _event(value: dict[str, Any]) -> Event | None:
-    """What an object of a client says; None for nothing."""
+    """The request in an object; None if it has no known meaning."""
     dialect = Dialect.TYPE if "type" in value else Dialect.MESSAGETYPE
     kind = value.get(dialect.value)
     if kind == "register":
@@ -387,7 +388,7 @@ def _topics(value: dict[str, Any]) -> list[str]:
 
 
 def _data(value: object) -> str:
-    """The data of a message; what is not a text is passed on as its JSON."""
+    """The data of a message; data that are not a string become their JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -399,19 +400,20 @@ def _line(value: dict[str, object]) -> bytes:
 
 
 def quoted(data: str) -> bytes:
-    """Data as a text of JSON; what is no text in UTF-8 (half a pair) is a question mark."""
+    """Data as a JSON string; a lone surrogate becomes a question mark."""
     return encode_basestring(data).encode("utf-8", "replace")
 
 
 def message_line(dialect: Dialect, topic: str, data: str) -> bytes:
-    """A delivery: in the dialect ``type`` only its data, and not even these if they are empty."""
+    """A delivery.  In the dialect ``type``, it has only the data, and not even these if they are
+    empty."""
     return message_lines(dialect, topic, quoted(data) + b"\n")
 
 
 def message_lines(dialect: Dialect, topic: str, lines: bytes) -> bytes:
     """Several deliveries.
 
-    :param lines: the data of each, as :func:`quoted` has them, and a newline.
+    :param lines: the data of each as from :func:`quoted`, with a newline after each.
     """
     if dialect is Dialect.TYPE:
         head = b'{"type":"message","data":'
@@ -429,7 +431,7 @@ def _shortened(line: bytes) -> bytes:
 
 
 def error_line(dialect: Dialect, code: str, text: str) -> bytes:
-    """An error, with one newline: a client of goMS takes an empty line for the end."""
+    """An error, with only one newline: clients of goMS take an empty line for the end."""
     if dialect is Dialect.TYPE:
         return _line({"type": "error", "error-code": code, "error": text})
     return _line({"messagetype": "error", "errorcode": code, "error": text})

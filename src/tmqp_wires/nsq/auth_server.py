@@ -1,7 +1,7 @@
 """Requests of nsqd to an auth server over HTTP, and their answers (N49 to N52).
 
-An answer is valid for some time.  Its patterns are searched in names, not anchored.  They come from
-the auth server, which is trusted: a pattern may take long.
+An answer is valid for some time.  Its patterns may match anywhere in a name.  They come from the
+auth server, which is trusted: matching a pattern may take long.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class AuthRequest:
 @final
 @dataclass(frozen=True, slots=True)
 class AuthQuestion:
-    """Who wants to know: a client, and what it shows."""
+    """A question about a client, with its secret and other facts."""
 
     remote_ip: str
     secret: str = field(repr=False)
@@ -80,7 +80,7 @@ class AuthQuestion:
 
 @final
 class Authorization:
-    """What is allowed for some topics and some of their channels."""
+    """The permissions for some topics and some of their channels."""
 
     __slots__ = ("channels", "permissions", "topic")
 
@@ -95,8 +95,8 @@ class Authorization:
         self.permissions = permissions
 
     def allows(self, topic: str, channel: str) -> bool:
-        """Whether a client may consume a channel, or publish where *channel* is empty: a channel's
-        pattern must match the empty name then (N51)."""
+        """Whether a client may consume a channel or, if *channel* is empty, publish: then a pattern
+        for channels must match the empty name (N51)."""
         wanted = "subscribe" if channel else "publish"
         return (
             wanted in self.permissions
@@ -107,10 +107,10 @@ class Authorization:
 
 @final
 class AuthAnswer:
-    """What a client may do.
+    """The permissions of a client.
 
-    Attributes: ``ttl_s``, seconds for which it holds; ``identity`` and ``identity_url``, who the
-    client is; ``authorizations``, none for a client that may do nothing.
+    Attributes: ``ttl_s``, for how many seconds the answer is valid; ``identity`` and
+    ``identity_url``, who the client is; ``authorizations``, empty for a client that may do nothing.
     """
 
     __slots__ = ("authorizations", "identity", "identity_url", "ttl_s")
@@ -128,7 +128,8 @@ class AuthAnswer:
         self.authorizations = authorizations
 
     def allows(self, topic: str, channel: str = "") -> bool:
-        """Whether the client may consume the channel, or publish to the topic without one."""
+        """Whether the client may consume the channel or, if *channel* is empty, publish to the
+        topic."""
         return any([each.allows(topic, channel) for each in self.authorizations])
 
     def knows(self, topic: str) -> bool:
@@ -142,9 +143,9 @@ class AuthAnswer:
 
 
 def read_answer(status: int, body: bytes) -> AuthAnswer:
-    """What an auth server has answered.
+    """Read the answer of an auth server.
 
-    :raises AuthAnswerError: for a refusal, and for what is no such answer.
+    :raises AuthAnswerError: for a refusal, and for an invalid answer.
     """
     if status != _GOOD:
         raise AuthAnswerError(f"it answered {status}")

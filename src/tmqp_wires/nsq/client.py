@@ -33,17 +33,18 @@ _READY: Final = 3
 
 
 class ClientConnection:
-    """One connection to nsqd, or to a server that speaks as it does.
+    """One connection to nsqd, or to a server with the same protocol.
 
-    :param fields: what IDENTIFY says besides ``feature_negotiation``; ``tls_v1`` asks for TLS.
-    :param snappy: compresses if the server grants it; asked for when it is given.
-    :param deflate: the same; a server grants one of the two only.
+    :param fields: the fields of IDENTIFY besides ``feature_negotiation``; ``tls_v1`` asks for TLS.
+    :param snappy: the layer to use if the server grants snappy, which is requested if this is
+        given.
+    :param deflate: the same for deflate; a server grants only one of the two.
     :param secret: for AUTH, sent when the server requires it.
-    :param max_frame_bytes: largest frame that is taken.
+    :param max_frame_bytes: the largest frame that is accepted.
 
     Attributes: ``ready``; ``wants_tls``, change to TLS now, and send nothing before; ``closed``,
-    the server has ended the connection with an error, or said what is no frame; ``features``, the
-    server's answer to IDENTIFY, empty before it and where the server has no features.
+    the server has ended the connection with an error, or sent invalid bytes; ``features``, the
+    server's answer to IDENTIFY, empty before it and if the server has no features.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class ClientConnection:
         self._decoder.one_by_one = True
         self._stage = _IDENTIFYING
         self._layer: Layer | None = None
-        #: Layers that the server has granted and that are not on yet.
+        #: Layers that the server has granted and that have not begun.
         self._granted: list[str] = []
         asked = {**fields, "feature_negotiation": True}
         for name, layer in self._layers.items():
@@ -74,11 +75,11 @@ class ClientConnection:
 
     @property
     def ready(self) -> bool:
-        """Whether commands go out at once."""
+        """Whether commands are sent at once."""
         return self._stage == _READY
 
     def send(self, command: bytes) -> None:
-        """Queue a command (``writing``), until the connection is ready if it is not."""
+        """Queue a command (``writing``); it is sent when the connection is ready."""
         if self._stage == _READY:
             self._write(command)
         else:
@@ -93,7 +94,7 @@ class ClientConnection:
         return data
 
     def receive(self, data: bytes) -> list[Event]:
-        """What the server says, without what belongs to identification and heartbeats.
+        """The server's frames, except those of identification and heartbeats.
 
         An error that ends the connection, or a violation, is the last event.
         """
@@ -105,7 +106,7 @@ class ClientConnection:
                 data = self._layer.decoded(data)
             while data and not self.closed:
                 if self.wants_tls:
-                    self._broken(b"data in the clear behind the change to TLS", found)
+                    self._broken(b"unencrypted data after the change to TLS", found)
                     break
                 data = self._read(data, found)
         except LayerError as error:
@@ -113,12 +114,12 @@ class ClientConnection:
         return found
 
     def secured(self) -> None:
-        """TLS is on."""
+        """Continue after the TLS handshake."""
         self.wants_tls = False
 
     def _read(self, data: bytes, found: list[Event]) -> bytes:
-        """Take what the bytes say, up to the first frame before the connection is ready: what is
-        behind that, in the form that holds from there on."""
+        """Read frames.  Until the connection is ready, read only one, and return the bytes after
+        it, decoded by the layer that applies from there on."""
         before = self._layer
         self._decoder.one_by_one = self._stage != _READY
         events = self._decoder.feed(data)
@@ -158,7 +159,7 @@ class ClientConnection:
             except (ValueError, RecursionError):
                 features = None
             if not isinstance(features, dict):
-                self._broken(b"the answer to IDENTIFY is no JSON object", found)
+                self._broken(b"the answer to IDENTIFY is not a JSON object", found)
                 return
             self.features = features
             for name in ("tls_v1", "snappy", "deflate"):

@@ -45,11 +45,11 @@ _FIN_LINE: Final = 4 + _ID_BYTES
 _NEW_LINE: Final = 10
 _RETURN: Final = 13
 _BLANK: Final = 32
-#: A number of more digits is none: Go's would overflow.
+#: A number with more digits is invalid, because Go's would overflow.
 _MAX_DIGITS: Final = 18
-#: So many names are remembered as good.
+#: The number of valid names that are remembered.
 _MAX_KNOWN: Final = 256
-#: The least that a message of an MPUB takes, its size included.
+#: The least bytes of a message of an MPUB, including its size.
 _LEAST_MESSAGE: Final = 5
 _ANSWERS: Final = frozenset((b"FIN", b"REQ", b"TOUCH"))
 
@@ -74,8 +74,8 @@ class CommandDecoder:
 
     :param terms: what the server offers and allows.
 
-    ``secure`` is to be set when the connection is encrypted; ``paused``, an IDENTIFY waits for its
-    layers: call :meth:`resume` when they are on; ``negotiated`` as in the last IDENTIFY.
+    Set ``secure`` when the connection is encrypted.  ``paused`` says that an IDENTIFY waits for its
+    layers: call :meth:`resume` when they are in use.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class CommandDecoder:
 
     def __init__(self, terms: ServerTerms) -> None:
         self._terms = terms
-        # What is examined for each command is taken from the terms once.
+        # Terms that are needed for each command are copied once.
         self._line_bytes: int = terms.max_line_bytes
         self._message_bytes: int = terms.max_msg_size
         self._asks_auth: bool = terms.auth_required
@@ -128,20 +128,20 @@ class CommandDecoder:
 
     @property
     def held_bytes(self) -> int:
-        """What was received and is no event yet."""
+        """Bytes that were received and are not an event yet."""
         return self._held + self._many_bytes
 
     def forget(self) -> None:
-        """Drop what is held, and find nothing more."""
+        """Drop incomplete input, and read nothing more."""
         self._over = True
         self._clear()
 
     def resume(self) -> None:
-        """The layers are on: what comes next is in the new form."""
+        """Continue after an IDENTIFY: the next bytes have passed the new layers."""
         self.paused = False
 
     def feed(self, data: bytes) -> list[Event]:
-        """What the bytes say; nothing behind a violation."""
+        """The commands in the bytes; nothing after a violation."""
         events: list[Event] = []
         if self._over or not data:
             return events
@@ -169,7 +169,7 @@ class CommandDecoder:
         return events
 
     def feed_eof(self) -> list[Event]:
-        """The client sends no more: an error if that was in the middle of a body."""
+        """The client sends no more: an error if it stopped in the middle of a body."""
         events: list[Event] = []
         if not self._over and self._eof_text and (self._held or self._many is not None):
             self._fail(self._eof_text, events)
@@ -179,7 +179,7 @@ class CommandDecoder:
     # -- one step -------------------------------------------------------------------------------
 
     def _next(self, data: bytes, at: int, events: list[Event]) -> int:
-        """Take the next thing that is whole; where it ends, or -1 when nothing is."""
+        """Read the next complete element; returns where it ends, or -1 if nothing is complete."""
         if self._many is not None:
             return self._message_of_many(data, at, events)
         if not self._greeted:
@@ -194,7 +194,7 @@ class CommandDecoder:
             and most > _FIN_LINE
         ):
             name = data[at + 4 : behind]
-            # Numbers are looked for, which is quicker than bytes.
+            # Searching for numbers is faster than searching for bytes.
             if name[_ID_BYTES - 1] != _RETURN and _NEW_LINE not in name and _BLANK not in name:
                 events.append(Finish(name))
                 return behind + 1
@@ -224,7 +224,7 @@ class CommandDecoder:
     def _command(
         self, words: list[bytes], data: bytes, at: int, head: int, events: list[Event]
     ) -> int:
-        """A command; its line is at *at*, and what is behind it at *head*."""
+        """Read a command whose line begins at *at*; the bytes after the line begin at *head*."""
         word = words[0]
         if word == b"IDENTIFY":
             return self._identify(data, at, head, events)
@@ -317,7 +317,7 @@ class CommandDecoder:
         return (self._authenticated or not self._asks_auth) and (self.secure or not self._asks_tls)
 
     def _topic(self, word: bytes, topic: bytes, code: bytes, events: list[Event]) -> bool:
-        """Whether it is the name of a topic; it is remembered then."""
+        """Check and remember the name of a topic."""
         if topic in self._known:
             return True
         if not is_name(topic):
@@ -423,7 +423,8 @@ class CommandDecoder:
         return head + 8
 
     def _message_of_many(self, data: bytes, at: int, events: list[Event]) -> int:
-        """The messages of an MPUB that are whole; sizes count, not that of the body (N59)."""
+        """Read the complete messages of an MPUB; the sizes of messages count, not that of the body
+        (N59)."""
         many = self._many
         assert many is not None
         bodies = many.bodies
@@ -532,7 +533,7 @@ class CommandDecoder:
     # -- ends -----------------------------------------------------------------------------------
 
     def _short(self, need: int, eof_text: bytes) -> int:
-        """So many bytes are needed from where this step began."""
+        """Note that this step needs *need* bytes from its beginning."""
         self._need = need
         self._eof_text = eof_text
         return -1
@@ -543,7 +544,7 @@ class CommandDecoder:
         return -1
 
     def _drop(self, why: bytes, events: list[Event]) -> int:
-        """The original closes without a word (N9)."""
+        """End with a violation without an answer, because the original closes silently (N9)."""
         events.append(Violation(b"", why))
         self.forget()
         return -1

@@ -35,7 +35,7 @@ __all__ = [
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Event:
-    """Something that the peer has sent; equal to another that says the same."""
+    """Something that the peer has sent; events with the same fields are equal."""
 
     __slots__ = ()
 
@@ -50,7 +50,7 @@ class Event:
 class Violation(Event):
     """The peer has broken the protocol: send ``answer``, if there is one, and close.
 
-    ``text`` is the error as it is in the answer; without an answer it is for the log.
+    ``text`` is the error in the answer; without an answer, it is for the log.
     """
 
     __slots__ = ("answer", "text")
@@ -65,7 +65,7 @@ class Violation(Event):
 
 @final
 class Identify(Event):
-    """IDENTIFY (N24): what the client gets, and the answer that says so."""
+    """IDENTIFY (N24), with the negotiated features and the answer to send."""
 
     __slots__ = ("answer", "negotiated")
 
@@ -149,7 +149,7 @@ class Subscribe(Event):
 
 @final
 class Ready(Event):
-    """RDY (N77): so many messages at once from now on."""
+    """RDY (N77): how many messages may be in flight from now on."""
 
     __slots__ = ("count",)
 
@@ -175,7 +175,8 @@ class Finish(Event):
 
 @final
 class Requeue(Event):
-    """REQ (N85): deliver it again, after a delay that is not longer than is allowed (N89)."""
+    """REQ (N85): deliver the message again after a delay, which is cut to the longest allowed
+    (N89)."""
 
     __slots__ = ("message_id", "delay_ms")
 
@@ -202,7 +203,7 @@ class Touch(Event):
 
 @final
 class Close(Event):
-    """CLS (N90): send no more; what is in flight will still be answered."""
+    """CLS (N90): send no more messages; those in flight will still be answered."""
 
     __slots__ = ()
 
@@ -235,7 +236,7 @@ class ResponseReceived(Event):
 
 @final
 class Heartbeat(Event):
-    """The server wants a heartbeat (N96): answer with NOP, or with any command."""
+    """The server asks for a heartbeat (N96): answer with NOP, or with any command."""
 
     __slots__ = ()
 
@@ -258,7 +259,7 @@ class ErrorReceived(Event):
 
     @property
     def is_fatal(self) -> bool:
-        """Whether the server closes the connection behind it."""
+        """Whether the server closes the connection after it."""
         return self.code not in (b"E_FIN_FAILED", b"E_REQ_FAILED", b"E_TOUCH_FAILED")
 
     def __repr__(self) -> str:
@@ -267,8 +268,8 @@ class ErrorReceived(Event):
 
 @final
 class MessageReceived(Event):
-    """A message (N14): when it was published, in nanoseconds since 1970, how often it was sent with
-    this time, its id and its body."""
+    """A message (N14): the time of publication in nanoseconds since 1970, the number of attempts
+    including this one, its id and its body."""
 
     __slots__ = ("timestamp_ns", "attempts", "message_id", "body")
 

@@ -16,7 +16,7 @@ from tmqp_wires.nsq.writing import FRAME_ERROR, FRAME_MESSAGE, FRAME_RESPONSE, M
 
 __all__ = ["DEFAULT_MAX_FRAME_BYTES", "FrameDecoder"]
 
-#: Largest frame that is taken if nothing else is said: servers can be set to larger messages.
+#: The largest frame that is accepted by default; servers can be configured for larger messages.
 DEFAULT_MAX_FRAME_BYTES: Final = 16_777_216
 #: What the size of a message says at least: type, timestamp, attempts, id.
 _LEAST_MESSAGE: Final = MESSAGE_HEAD_BYTES - 4
@@ -31,12 +31,12 @@ def _uint(data: bytes, at: int, size: int) -> int:
 
 @final
 class FrameDecoder:
-    """The frames of one server.
+    """Decodes the frames of one server.
 
-    :param max_frame_bytes: largest size that a frame may tell.
+    :param max_frame_bytes: the largest size of a frame.
 
-    While ``one_by_one`` is set, a frame ends what is read: the bytes behind it, which may be in
-    another form, are :meth:`take_rest`'s.
+    While ``one_by_one`` is set, :meth:`feed` reads only one frame.  The bytes after it, which may
+    be encoded differently, are returned by :meth:`take_rest`.
     """
 
     __slots__ = ("_held", "_most", "_need", "_over", "_parts", "one_by_one")
@@ -51,18 +51,18 @@ class FrameDecoder:
 
     @property
     def held_bytes(self) -> int:
-        """What was received and is no event yet."""
+        """Bytes that were received and are not an event yet."""
         return self._held
 
     def take_rest(self) -> bytes:
-        """What is held, which is held no longer."""
+        """Return the held bytes, and drop them here."""
         rest = b"".join(self._parts)
         self._parts = []
         self._held = 0
         return rest
 
     def feed(self, data: bytes) -> list[Event]:
-        """The frames that are whole; nothing behind a violation."""
+        """The complete frames; nothing after a violation."""
         events: list[Event] = []
         if self._over:
             return events
@@ -96,7 +96,7 @@ class FrameDecoder:
         return events
 
     def _problem(self, size: int, kind: int) -> bytes:
-        """What is wrong with a frame of this size and type; empty for nothing."""
+        """What is wrong with a frame of this size and type; empty if it is valid."""
         if size < 4 or size > self._most:
             return b"a frame of %d bytes; 4 to %d are allowed" % (size, self._most)
         if kind == FRAME_MESSAGE:

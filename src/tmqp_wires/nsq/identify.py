@@ -17,7 +17,7 @@ _MIN_MSG_TIMEOUT_MS: Final = 1_000
 _MIN_OUTPUT_BUFFER: Final = 64
 _MAX_SAMPLE_RATE: Final = 99
 _DEFAULT_DEFLATE_LEVEL: Final = 6
-#: Go's ``int`` and ``int32``: a number beyond them is no number of IDENTIFY.
+#: Go's ``int`` and ``int32``: larger numbers are invalid in IDENTIFY.
 _INT: Final = 1 << 63
 _INT32: Final = 1 << 31
 
@@ -41,8 +41,9 @@ class IdentifyError(Exception):
 class ServerTerms:
     """What a server offers and allows; the defaults are the original's (N18).
 
-    ``version`` is what clients are told, by which they judge what the server can do.
-    ``max_identify_bytes`` bounds the bodies of IDENTIFY and AUTH, which come from strangers.
+    ``version`` is sent to clients, which infer the server's abilities from it.
+    ``max_identify_bytes`` limits the bodies of IDENTIFY and AUTH, which come from unauthenticated
+    clients.
     """
 
     version: str = "1.3.0"
@@ -70,11 +71,11 @@ class ServerTerms:
 
 
 class Negotiated:
-    """What a client is and gets.
+    """The facts about a client, and its features.
 
     ``heartbeat_interval_ms`` is 0 for none; ``output_buffer_timeout_ms`` 0 for no timer;
-    ``output_buffer_size`` 1 for no buffering.  ``tls``, ``snappy`` and ``deflate`` are layers to be
-    put on, in this order, behind the answer; each of them is followed by an ``OK`` (N39).
+    ``output_buffer_size`` 1 for no buffering.  ``tls``, ``snappy`` and ``deflate`` are layers to
+    begin, in this order, after the answer; each of them is followed by an ``OK`` (N39).
     """
 
     __slots__ = (
@@ -136,10 +137,10 @@ class Negotiated:
 def negotiate(
     body: bytes, terms: ServerTerms, is_secure: bool = False, is_compressed: bool = False
 ) -> tuple[Negotiated, bytes]:
-    """What the client gets, and the data of the response that tells it.
+    """Negotiate: returns the features, and the data of the response.
 
-    :param is_secure: the connection is encrypted already, and not a second time.
-    :param is_compressed: it is compressed already.
+    :param is_secure: whether the connection is already encrypted; TLS is not granted again.
+    :param is_compressed: whether it is already compressed.
 
     :raises IdentifyError: with the text of the error frame.
     """
@@ -172,7 +173,7 @@ def negotiate(
 
 
 def _answer(found: Negotiated, terms: ServerTerms) -> bytes:
-    """The JSON of the response, compact: clients search it for parts of its text (N35)."""
+    """The response as compact JSON, because clients search its text (N35)."""
     told = {
         "max_rdy_count": terms.max_rdy_count,
         "version": terms.version,
@@ -194,8 +195,8 @@ def _answer(found: Negotiated, terms: ServerTerms) -> bytes:
 
 
 def _read(body: bytes) -> dict[str, Any]:
-    """The fields that a server reads, as Go's decoder takes them: keys in any case, the last one
-    counts, null is no value, unknown keys are skipped (N26)."""
+    """Read the fields like Go's decoder: keys in any case, the last of equal keys counts, null is
+    no value, unknown keys are skipped (N26)."""
     found: dict[str, Any] = dict.fromkeys(_TEXTS, "")
     found |= dict.fromkeys(_FLAGS, False)
     found |= dict.fromkeys(_NUMBERS, 0)
@@ -257,7 +258,7 @@ def _buffer_timeout(asked: int, terms: ServerTerms) -> int:
 
 
 def _set_buffer_size(found: Negotiated, asked: int, terms: ServerTerms) -> None:
-    """The size of the buffer; without one there is no timer either (N30)."""
+    """Set the size of the buffer; without a buffer, there is no timer either (N30)."""
     if asked == 0:
         found.output_buffer_size = terms.output_buffer_size
     elif asked == -1:

@@ -27,7 +27,7 @@ __all__ = [
     "SnappyLayer",
 ]
 
-#: What is inflated may be so many times what was received.
+#: Inflated data may have so many times the received bytes.
 MAX_GROWTH: Final = 100
 #: And so many bytes more.
 SLACK_BYTES: Final = 2_097_152
@@ -47,55 +47,55 @@ _UINT32: Final = 0xFFFFFFFF
 
 
 class LayerError(ValueError):
-    """What was received is not in the layer's form, or would become too large."""
+    """Received bytes are invalid for the layer, or would become too large."""
 
 
 class Deflater(Protocol):
-    """As ``zlib.compressobj`` makes one."""
+    """A compressor, as from ``zlib.compressobj``."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """Take bytes."""
+        """Compress bytes; the result may be incomplete."""
 
     def flush(self, mode: int = ..., /) -> bytes:
-        """What is to be sent of them."""
+        """The rest of the compressed bytes."""
 
 
 class Inflater(Protocol):
-    """As ``zlib.decompressobj`` makes one."""
+    """A decompressor, as from ``zlib.decompressobj``."""
 
     @property
     def eof(self) -> bool:
-        """Whether the data have ended, which those of a connection do not."""
+        """Whether the compressed data have ended, which must not happen on a connection."""
 
     def decompress(self, data: bytes, /, max_length: int = ...) -> bytes:
-        """What the bytes mean, no more than that."""
+        """Decompress bytes, to at most *max_length* bytes."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Layer:
-    """One form of a connection's bytes."""
+    """Encodes and decodes the bytes of a connection."""
 
     def __init__(self) -> None:
         self._room = SLACK_BYTES
 
     def decoded(self, data: bytes) -> bytes:
-        """What was received, in the form below.
+        """Decode received bytes.
 
-        :raises LayerError: when it cannot be read; the layer is of no use any more.
+        :raises LayerError: when they are invalid; the layer cannot be used any more.
         """
         raise NotImplementedError
 
     def encoded(self, data: bytes) -> bytes:
-        """What is to be sent, so that the peer can read all of it at once."""
+        """Encode bytes to send, so that the peer can read all of them at once."""
         raise NotImplementedError
 
     @property
     def held_bytes(self) -> int:
-        """What was received and cannot be read yet."""
+        """Received bytes that cannot be decoded yet."""
         return 0
 
     def _take(self, size: int) -> None:
-        """So much was inflated."""
+        """Count inflated bytes against the limit."""
         self._room -= size
         if self._room < 0:
             raise LayerError(f"it inflates to more than {MAX_GROWTH} times its size")
@@ -120,7 +120,7 @@ class DeflateLayer(Layer):
         self._error = error
 
     def decoded(self, data: bytes) -> bytes:
-        """What was received, inflated."""
+        """Inflate received bytes."""
         self._room += MAX_GROWTH * len(data)
         try:
             found = self._inflater.decompress(data, max_length=self._room + 1)
@@ -132,15 +132,15 @@ class DeflateLayer(Layer):
         return found
 
     def encoded(self, data: bytes) -> bytes:
-        """What is to be sent, deflated."""
+        """Deflate bytes to send."""
         return self._deflater.compress(data) + self._deflater.flush(self._sync_flush)
 
 
 class SnappyLayer(Layer):
     """Snappy's framing format.
 
-    :param compress: one block, without a frame; None to send all as it is.
-    :param decompress: the same back; it may raise anything.
+    :param compress: compresses one block, without framing; None to send everything uncompressed.
+    :param decompress: decompresses a block; it may raise any exception.
     :param crc32c: the CRC-32C (Castagnoli) of bytes.
     """
 
@@ -161,11 +161,12 @@ class SnappyLayer(Layer):
 
     @property
     def held_bytes(self) -> int:
-        """What was received of a chunk that is not whole."""
+        """Bytes of an incomplete chunk."""
         return len(self._rest)
 
     def encoded(self, data: bytes) -> bytes:
-        """What is to be sent, in chunks; the stream's identifier before the first one (N40)."""
+        """Encode bytes to send as chunks, with the stream's identifier before the first one
+        (N40)."""
         parts: list[bytes] = []
         if not self._begun:
             self._begun = True
@@ -186,7 +187,7 @@ class SnappyLayer(Layer):
         return b"".join(parts)
 
     def decoded(self, data: bytes) -> bytes:
-        """What the whole chunks say."""
+        """Decode the complete chunks."""
         self._room += MAX_GROWTH * len(data)
         if self._skip:
             skipped = min(self._skip, len(data))
@@ -219,7 +220,7 @@ class SnappyLayer(Layer):
         return b"".join(found)
 
     def _check(self, kind: int, size: int) -> None:
-        """The head of a chunk, before anything of it is kept."""
+        """Check the head of a chunk before anything of it is kept."""
         if not self._greeted and kind != _IDENTIFIER:
             raise LayerError("the stream does not begin with snappy's identifier")
         if kind == _IDENTIFIER:
@@ -259,9 +260,9 @@ class SnappyLayer(Layer):
 
 
 def _plain_size(block: bytes) -> int:
-    """What a compressed block says of its size: the number in front of it, seven bits a byte.
+    """The decompressed size in front of a compressed block, seven bits in each byte.
 
-    :raises LayerError: when it says nothing.
+    :raises LayerError: when the size is invalid.
     """
     size = 0
     for place in range(min(5, len(block))):

@@ -46,7 +46,7 @@ _PORTS: Final = ("tcp_port", "http_port")
 
 
 def answer(data: bytes) -> bytes:
-    """An answer of the server."""
+    """Encode an answer of the server."""
     return len(data).to_bytes(4, "big") + data
 
 
@@ -61,12 +61,12 @@ def announce(announced: Announce) -> bytes:
 
 
 def register(topic: bytes, channel: bytes = b"") -> bytes:
-    """REGISTER: the client has this topic, or this channel and with it the topic."""
+    """REGISTER: the client has this topic, or this channel and its topic."""
     return b"REGISTER %s %s\n" % (topic, channel) if channel else b"REGISTER %s\n" % topic
 
 
 def unregister(topic: bytes, channel: bytes = b"") -> bytes:
-    """UNREGISTER: it has this channel no longer, or this topic and all its channels."""
+    """UNREGISTER: the client no longer has this channel, or this topic and all its channels."""
     return b"UNREGISTER %s %s\n" % (topic, channel) if channel else b"UNREGISTER %s\n" % topic
 
 
@@ -110,7 +110,7 @@ class Announce(Event):
 
 
 class Ping(Event):
-    """PING: the client lives; answer ``OK``."""
+    """PING: the client is alive; answer ``OK``."""
 
     __slots__ = ()
 
@@ -146,10 +146,10 @@ class Unregister(Event):
 
 @final
 class LookupDecoder:
-    """What one client of a lookupd sends.
+    """Decodes the commands of one client of a lookupd.
 
-    The server answers each event: ``OK``, or to :class:`Announce` JSON that tells who it is; to a
-    violation with its ``answer``, then it closes.
+    The server answers each event: :class:`Announce` with JSON about itself, a violation with its
+    ``answer`` before it closes, all others with ``OK``.
     """
 
     __slots__ = ("_greeted", "_known", "_over", "_rest")
@@ -162,11 +162,11 @@ class LookupDecoder:
 
     @property
     def held_bytes(self) -> int:
-        """What was received and is no event yet."""
+        """Bytes that were received and are not an event yet."""
         return len(self._rest)
 
     def feed(self, data: bytes) -> list[Event]:
-        """What the bytes say; nothing behind a violation."""
+        """The commands in the bytes; nothing after a violation."""
         events: list[Event] = []
         data = self._rest + data
         at = 0
@@ -179,7 +179,7 @@ class LookupDecoder:
         return events
 
     def _next(self, data: bytes, at: int, events: list[Event]) -> int:
-        """Take a command that is whole; where it ends, or -1."""
+        """Read a complete command; returns where it ends, or -1 if none is complete."""
         if not self._greeted:
             if len(data) < len(MAGIC):
                 return -1
@@ -259,7 +259,7 @@ class LookupDecoder:
 
 
 def _announced(given: object) -> Announce | None:
-    """What the JSON of an IDENTIFY says; None when it is no object or has a wrong type."""
+    """Read the JSON of an IDENTIFY; None when it is not an object, or a field has a wrong type."""
     if not isinstance(given, dict):
         return None
     texts = dict.fromkeys(_TEXTS, "")
@@ -289,10 +289,10 @@ def _announced(given: object) -> Announce | None:
 
 @final
 class AnswerDecoder:
-    """What a lookupd answers: the data of each answer, in order; those that begin with ``E_`` are
-    errors, behind which the server closes.
+    """Decodes the answers of a lookupd: the data of each, in order.  Data that begin with ``E_``
+    are an error, after which the server closes.
 
-    ``error`` says what is wrong when an answer cannot be one; empty otherwise.
+    ``error`` says what is wrong with an invalid answer; empty otherwise.
     """
 
     __slots__ = ("_rest", "error")
@@ -302,7 +302,7 @@ class AnswerDecoder:
         self.error = ""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The answers that are whole."""
+        """The complete answers."""
         found: list[bytes] = []
         if self.error:
             return found

@@ -26,8 +26,8 @@ _ESCAPES: Final[dict[str, str]] = {
 
 
 def is_name(name: bytes) -> bool:
-    """Whether a topic or channel may have this name: 1 to 64 of ``.a-zA-Z0-9_-``, the last ten of
-    which may be ``#ephemeral``, but not all of them."""
+    """Whether a topic or channel may have this name: some of the characters ``.a-zA-Z0-9_-``, which
+    ``#ephemeral`` may follow, at most 64 in all."""
     if not 0 < len(name) <= MAX_NAME_BYTES:
         return False
     if name.endswith(EPHEMERAL):
@@ -36,7 +36,7 @@ def is_name(name: bytes) -> bool:
 
 
 def is_ephemeral(name: bytes) -> bool:
-    """Whether a topic or channel of this name goes with its last user."""
+    """Whether a topic or channel of this name is removed with its last user."""
     return name.endswith(EPHEMERAL)
 
 

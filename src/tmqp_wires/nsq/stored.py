@@ -27,8 +27,8 @@ _BEGINNINGS: Final = [bytes((_VERSION, 0, size)) for size in range(_MAX_TEXT_BYT
 
 @final
 class StoredMessage:
-    """A message again.  ``topic`` is as it was published to, empty for that of the queue where the
-    message is; ``source`` is who published it."""
+    """A message read from its stored form.  ``topic`` is the topic that it was published to, empty
+    if it is that of its queue; ``source`` is who published it."""
 
     __slots__ = ("timestamp_ns", "message_id", "topic", "source", "body")
 
@@ -49,9 +49,9 @@ class StoredMessage:
 
 
 def stored_head(timestamp_ns: int, message_id: bytes, topic: bytes, source: bytes) -> bytes:
-    """What is kept in front of the body; its size depends on topic and source alone.
+    """The head, which is stored in front of the body; its size depends only on topic and source.
 
-    :raises ValueError: when one of them has more than 255 bytes, or the id not 16.
+    :raises ValueError: when topic or source has more than 255 bytes, or the id not 16.
     """
     if len(topic) > _MAX_TEXT_BYTES or len(source) > _MAX_TEXT_BYTES or len(message_id) != 16:
         raise ValueError("topic and source have at most 255 bytes, an id has 16")
@@ -60,7 +60,7 @@ def stored_head(timestamp_ns: int, message_id: bytes, topic: bytes, source: byte
 
 
 def stored_frame(frame: bytes, source: bytes) -> bytes:
-    """What is kept of the message in a frame, body and all, without a topic.
+    """The stored form of the message in a frame, without a topic.
 
     :param source: at most 255 bytes.
     """
@@ -76,7 +76,7 @@ def stored_frame(frame: bytes, source: bytes) -> bytes:
 
 
 def read(data: bytes) -> StoredMessage:
-    """A message from what is kept of it.
+    """Read a message from its stored form.
 
     :raises ValueError: when it cannot be read.
     """

@@ -73,9 +73,10 @@ def message_frame(timestamp_ns: int, attempts: int, message_id: bytes, body: byt
 
 
 def retried(frame: bytes, attempts: int, message_id: bytes = b"") -> bytes:
-    """A message frame with another number of attempts, and with another id if one is given.
+    """A message frame with another number of attempts and, if given, another id.
 
-    The number ends at 65,535: a client that gives up after some attempts must not start over.
+    The number stops at 65,535, so that a client that gives up after some attempts does not start
+    over.
     """
     number = min(attempts, _MAX_ATTEMPTS).to_bytes(2, "big")
     if message_id:

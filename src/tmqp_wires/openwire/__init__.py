@@ -1,8 +1,7 @@
 """OpenWire, versions 9 to 12 in loose encoding, for both roles.
 
-A server uses :class:`ServerConnection`, a client :class:`ClientConnection`; what they say to each
-other is in ``commands`` and ``messages``.  A table tells what is on the wire in ``data`` and
-``ids``.
+A server uses :class:`ServerConnection`, a client :class:`ClientConnection`; their commands are in
+``commands`` and ``messages``, whose parts are in ``data`` and ``ids``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Commands of OpenWire about connections, sessions, consumers, producers and transactions.
 
-A command begins with its number, by which a response names it, and with whether it wants one.
+A command begins with its number, which its response repeats, and with whether it wants a response.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ ROLLBACK: Final = 4
 RECOVER: Final = 5
 FORGET: Final = 6
 END: Final = 7
-#: ``RemoveInfo.last_delivered`` of who does not say it, and of who does not know it.
+#: ``RemoveInfo.last_delivered`` if it is not given, and if it is unknown.
 LAST_UNSET: Final = -1
 LAST_UNKNOWN: Final = -2
 
@@ -94,7 +94,7 @@ class Command:
         self.response_required = False
 
     def body(self, version: int) -> bytes:
-        """Its fields behind the number.
+        """The encoded fields after the command's number.
 
         :raises WireError: when they cannot be written.
         """
@@ -120,13 +120,14 @@ class Throwable:
         self.message = message
 
     def encoded(self) -> bytes:
-        """It, without the stack of calls, which must have been agreed away."""
+        """The encoded exception, without a stack trace, which the negotiation must have
+        excluded."""
         return b"\1" + encode_string(self.class_name) + encode_string(self.message)
 
 
 @final
 class BrokerInfo(Command):
-    """Who the broker is."""
+    """The broker introduces itself."""
 
     __slots__ = ("broker_id", "name", "url")
 
@@ -137,7 +138,7 @@ class BrokerInfo(Command):
         self.url = url
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(BrokerId(self.broker_id), version),
@@ -153,7 +154,7 @@ class BrokerInfo(Command):
 
 @final
 class ConnectionInfo(Command):
-    """A client introduces itself.  ``failover_reconnect`` says that it has been here before."""
+    """A client introduces itself.  ``failover_reconnect`` says that it was connected before."""
 
     __slots__ = (
         "client_id",
@@ -184,7 +185,7 @@ class ConnectionInfo(Command):
         self.client_ip: str | None = None
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(ConnectionId(self.connection), version),
@@ -212,14 +213,14 @@ class SessionInfo(Command):
         self.session = session
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_object(self.session, version)
 
 
 @final
 class ConsumerInfo(Command):
-    """A consumer begins.  ``prefetch`` is how many messages it may have that were not handed to the
-    program, 0 for those that it pulls; ``subscription`` names a durable subscription."""
+    """A consumer begins.  ``prefetch`` is how many messages it may have that the program has not
+    received, 0 if it pulls messages; ``subscription`` names a durable subscription."""
 
     __slots__ = (
         "browser",
@@ -254,7 +255,7 @@ class ConsumerInfo(Command):
         self.priority = 0
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.consumer, version),
@@ -291,7 +292,7 @@ class ProducerInfo(Command):
         self.dispatch_async = False
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.producer, version),
@@ -305,7 +306,8 @@ class ProducerInfo(Command):
 
 @final
 class TransactionInfo(Command):
-    """What happens to a transaction: ``operation`` is one of ``BEGIN`` and so on."""
+    """A transaction changes: ``operation`` is ``BEGIN``, ``COMMIT``, ``ROLLBACK`` or another of
+    these constants."""
 
     __slots__ = ("connection", "operation", "transaction")
 
@@ -316,7 +318,7 @@ class TransactionInfo(Command):
         self.operation = operation
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         connection = encode_object(ConnectionId(self.connection), version)
         transaction = encode_object(self.transaction, version)
         return connection + transaction + bytes((self.operation,))
@@ -324,7 +326,7 @@ class TransactionInfo(Command):
 
 @final
 class DestinationInfo(Command):
-    """A destination is made or removed."""
+    """A destination is created or removed."""
 
     __slots__ = ("connection", "destination", "operation", "timeout")
 
@@ -338,7 +340,7 @@ class DestinationInfo(Command):
         self.timeout = timeout
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         connection = encode_object(ConnectionId(self.connection), version)
         destination = encode_object(self.destination, version)
         end = bytes((self.operation,)) + _Q.pack(self.timeout) + b"\0"
@@ -347,7 +349,7 @@ class DestinationInfo(Command):
 
 @final
 class RemoveSubscriptionInfo(Command):
-    """A durable subscription is no more."""
+    """A durable subscription is removed."""
 
     __slots__ = ("client_id", "connection", "name")
 
@@ -358,7 +360,7 @@ class RemoveSubscriptionInfo(Command):
         self.client_id = client_id
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         connection = encode_object(ConnectionId(self.connection), version)
         return connection + encode_string(self.name) + encode_string(self.client_id)
 
@@ -386,7 +388,7 @@ class ShutdownInfo(Command):
 @final
 class RemoveInfo(Command):
     """A connection, session, consumer or producer ends; ``last_delivered`` is the number of the
-    last dispatch that was handed to the program."""
+    last dispatch that the program received."""
 
     __slots__ = ("last_delivered", "owner")
 
@@ -400,13 +402,13 @@ class RemoveInfo(Command):
         self.last_delivered = last_delivered
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_object(self.owner, version) + _Q.pack(self.last_delivered)
 
 
 @final
 class ConnectionError_(Command):  # noqa: N801 - ConnectionError is Python's
-    """What the server has to say against a connection."""
+    """The server reports an error of a connection."""
 
     __slots__ = ("connection", "exception")
 
@@ -416,14 +418,14 @@ class ConnectionError_(Command):  # noqa: N801 - ConnectionError is Python's
         self.connection = connection
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         connection = encode_object(ConnectionId(self.connection), version)
         return self.exception.encoded() + connection
 
 
 @final
 class ConsumerControl(Command):
-    """How a consumer continues."""
+    """The settings of a consumer change."""
 
     __slots__ = ("close", "consumer", "destination", "flush", "prefetch", "start", "stop")
 
@@ -440,7 +442,7 @@ class ConsumerControl(Command):
         self.stop = False
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.destination, version),
@@ -456,7 +458,7 @@ class ConsumerControl(Command):
 
 @final
 class ConnectionControl(Command):
-    """How a connection continues, and where else it could."""
+    """The settings of a connection change, with other addresses for it."""
 
     __slots__ = (
         "close",
@@ -483,7 +485,7 @@ class ConnectionControl(Command):
         self.token: bytes | None = None
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 _flag(self.close),
@@ -501,7 +503,7 @@ class ConnectionControl(Command):
 
 @final
 class ProducerAck(Command):
-    """So many bytes of a producer were taken."""
+    """The server has accepted so many bytes of a producer."""
 
     __slots__ = ("producer", "size")
 
@@ -511,14 +513,14 @@ class ProducerAck(Command):
         self.size = size
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_object(self.producer, version) + _I.pack(self.size)
 
 
 @final
 class MessagePull(Command):
-    """A consumer wants one message within ``timeout`` milliseconds: 0 for however long it takes,
-    -1 for one that is there."""
+    """A consumer wants one message within ``timeout`` milliseconds; 0 for no limit, -1 for not
+    waiting."""
 
     __slots__ = ("consumer", "correlation_id", "destination", "message_id", "timeout")
 
@@ -533,7 +535,7 @@ class MessagePull(Command):
         self.message_id: MessageId | None = None
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.consumer, version),
@@ -555,7 +557,7 @@ class Response(Command):
         self.correlation_id = correlation_id
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return _I.pack(self.correlation_id)
 
 
@@ -571,6 +573,6 @@ class ExceptionResponse(Response):
         self.exception = exception
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         exception = self.exception
         return super().body(version) + (b"\0" if exception is None else exception.encoded())

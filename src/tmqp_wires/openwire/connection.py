@@ -1,4 +1,4 @@
-"""Connections of OpenWire, in both roles: versions are agreed, frames are read and written.
+"""Connections of OpenWire, in both roles: negotiates the version, reads and writes frames.
 
 ``receive`` gets bytes and returns events; ``send`` queues a command for ``data_to_send``, and the
 caller calls ``on_deadline`` at ``next_deadline``.  No clock is read: the time is an argument of
@@ -38,7 +38,7 @@ _SIZE: Final = 4
 _MOST_ID: Final = 0x7FFFFFFF
 _MS: Final = 1000.0
 _PATIENCE: Final = 1.5
-#: Before its WireFormatInfo is read, a peer has said nothing about sizes.
+#: The limit before the peer's WireFormatInfo is read, which has the peer's own.
 _LONGEST_HELLO: Final = 65_536
 _HELLO: Final = bytes((WIRE_FORMAT,)) + MAGIC
 _NO_HELLO: Final = "it does not begin with WireFormatInfo"
@@ -48,13 +48,13 @@ _IO_EXCEPTION: Final = "java.io.IOException"
 
 
 def _is_hello(begun: bytes) -> bool:
-    """Whether a frame that is not whole may become a WireFormatInfo."""
+    """Whether an incomplete frame may become a WireFormatInfo."""
     return _HELLO.startswith(begun[_SIZE : _SIZE + len(_HELLO)])
 
 
 @final
 class Fault:
-    """The peer did what it must not do; nothing more is read of it."""
+    """The peer has violated the protocol; nothing more is read."""
 
     __slots__ = ("text",)
 
@@ -69,7 +69,7 @@ Event: TypeAlias = Command | Fault
 
 
 def frame_of(command: Command, version: int) -> bytes:
-    """A command with its size.
+    """Encode a command as a frame.
 
     :raises WireError: when it cannot be written.
     """
@@ -78,9 +78,10 @@ def frame_of(command: Command, version: int) -> bytes:
 
 
 class _Connection:
-    """What both sides do.
+    """The common part of both sides.
 
-    Attributes: ``version``, the one that is agreed, 0 before; ``peer``, what the other side says.
+    Attributes: ``version``, the negotiated one, 0 before; ``peer``, the other side's
+    WireFormatInfo.
     """
 
     def __init__(self, mine: WireFormat, now: float) -> None:
@@ -96,11 +97,11 @@ class _Connection:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of a frame that is not whole."""
+        """Bytes of an incomplete frame."""
         return len(self._buffer)
 
     def forget(self) -> None:
-        """Drop what is not whole, and read nothing more."""
+        """Drop incomplete input, and read nothing more."""
         self._buffer = b""
         self._broken = True
 
@@ -126,7 +127,7 @@ class _Connection:
             at = end
         rest = buffer[at:]
         if not fault and not self.version and not _is_hello(rest):
-            # Another protocol's peer is told at once, not when a whole frame has come.
+            # A peer of another protocol is detected at once, not only after a complete frame.
             fault = _NO_HELLO
         if fault:
             self.forget()
@@ -138,10 +139,10 @@ class _Connection:
     def _wrong_size(self, size: int, most: int) -> str:
         if not self.version:
             return _NO_HELLO
-        return f"a frame of {size} bytes is too long, {most} are the most"
+        return f"a frame of {size} bytes is too long, at most {most} are allowed"
 
     def _frame(self, frame: bytes, events: list[Event], now: float) -> str:
-        """Take a frame; returns what is wrong with it."""
+        """Read a frame; returns what is wrong with it, empty if it is valid."""
         try:
             if not self.version:
                 self._hello(WireFormat.read(frame), now)
@@ -160,14 +161,14 @@ class _Connection:
         return ""
 
     def _hello(self, peer: WireFormat, now: float) -> None:
-        """Agree with what the other side says.
+        """Take over the other side's WireFormatInfo.
 
-        :raises WireError: when there is no version for both.
+        :raises WireError: when no version is common to both.
         """
         self.peer = peer
         if peer.version < FIRST_VERSION:
             raise WireError(
-                f"version {peer.version} of OpenWire is not spoken here, {FIRST_VERSION} to"
+                f"version {peer.version} of OpenWire is not supported, {FIRST_VERSION} to"
                 f" {LAST_VERSION} are"
             )
         self.version = min(peer.version, self._mine.version)
@@ -177,7 +178,7 @@ class _Connection:
             self._beats.send_every(silence_ms / _MS / 3, now)
 
     def send(self, command: Command) -> int:
-        """Queue a command under a number of its own, and give the size of its frame.
+        """Queue a command with the next number; returns the size of its frame.
 
         :raises WireError: when it cannot be written.
         """
@@ -189,7 +190,7 @@ class _Connection:
         return len(frame)
 
     def send_bytes(self, data: bytes) -> None:
-        """Queue frames that are written already, in the version that is agreed."""
+        """Queue encoded frames, which must be in the negotiated version."""
         self._beats.spoke()
         self._out.append(data)
 
@@ -200,7 +201,7 @@ class _Connection:
         return data
 
     def excuse_silence(self, now: float) -> None:
-        """The peer was not read from until now."""
+        """Count the peer as heard now, because it was not read from."""
         self._beats.heard(now)
 
     def next_deadline(self) -> float | None:
@@ -208,7 +209,7 @@ class _Connection:
         return self._beats.next_deadline()
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Send a heartbeat, or give the peer up."""
+        """Send a heartbeat, or give up the peer."""
         if self._beats.must_beat(now):
             self.send(KeepAliveInfo())
         self._beats.begin_period(now)
@@ -224,8 +225,8 @@ class _Connection:
 
 @final
 class ServerConnection(_Connection):
-    """A server's side.  It says its WireFormatInfo when it has read the client's, so it says
-    nothing to peers of other protocols."""
+    """A server's side.  It sends its WireFormatInfo only after it has read the client's, so it
+    sends nothing to peers of other protocols."""
 
     def __init__(self, now: float = 0.0, mine: WireFormat | None = None) -> None:
         super().__init__(mine or WireFormat(max_frame_bytes=1 << 24), now)
@@ -235,15 +236,15 @@ class ServerConnection(_Connection):
         super()._hello(peer, now)
 
     def send_refusal(self, text: str, class_name: str = _IO_EXCEPTION) -> None:
-        """Tell the client why the connection ends; of one that is no OpenWire client, nothing."""
+        """Send the reason why the connection ends, unless the peer is not an OpenWire client."""
         if self.peer.version:
             self.send(ConnectionError_(Throwable(class_name, text), "refused"))
 
 
 @final
 class ClientConnection(_Connection):
-    """A client's side, which says its WireFormatInfo at once; commands follow when ``version`` is
-    agreed."""
+    """A client's side, which sends its WireFormatInfo at once; send commands when ``version`` is
+    set."""
 
     def __init__(self, now: float = 0.0, mine: WireFormat | None = None) -> None:
         super().__init__(mine or WireFormat(max_frame_bytes=1 << 24), now)

@@ -1,9 +1,9 @@
-"""What the loose encoding of OpenWire is made of: numbers, texts, byte strings, primitive maps.
+"""The elements of OpenWire's loose encoding: numbers, texts, byte strings, primitive maps.
 
 Everything is big-endian.  A text that may be missing is a byte 0 or 1, then its length in two bytes
 and Java's *modified UTF-8*: NUL is C0 80, and a character beyond U+FFFF is two surrogates of three
-bytes each.  A primitive map is a count and so many names with values; each value is a tag and the
-data that the tag stands for.
+bytes each.  A primitive map is a count and that many names with values; each value is a tag and
+data of the tag's type.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ BIG_STRING: Final = 13
 #: The deepest nesting.
 MAX_DEPTH: Final = 16
 _MOST_SHORT: Final = 0xFFFF
-#: From here on a first byte stands for a negative number.
+#: From this value on, the first byte is that of a negative number.
 _SIGN: Final = 0x80
 
 _H: Final = Struct(">H")
 _I: Final = Struct(">i")
 _Q: Final = Struct(">q")
-#: Of a tag: how its number is written.
+#: The encoding of numbers, by tag.
 _NUMBERS: Final[dict[int, Struct]] = {
     BYTE: Struct(">b"),
     CHARACTER: Struct(">H"),
@@ -85,11 +85,11 @@ Entry: TypeAlias = tuple[str, int, object]
 
 
 class WireError(ValueError):
-    """Bytes are not what they should be, or a value cannot be written; the text says why."""
+    """Bytes are invalid, or a value cannot be encoded; the text says why."""
 
 
 def decode_text(data: bytes) -> str:
-    """A text of modified UTF-8; half a surrogate pair becomes U+FFFD.
+    """Decode modified UTF-8; half a surrogate pair becomes U+FFFD.
 
     :raises WireError: when it is not one.
     """
@@ -105,7 +105,7 @@ def decode_text(data: bytes) -> str:
 
 
 def encode_text(text: str) -> bytes:
-    """A text as modified UTF-8."""
+    """Encode a text as modified UTF-8."""
     if text.isascii():
         data = text.encode("ascii")
         return data if "\0" not in text else data.replace(b"\0", b"\xc0\x80")
@@ -116,7 +116,7 @@ def encode_text(text: str) -> bytes:
 
 
 def encode_string(text: str | None) -> bytes:
-    """A text that may be missing.
+    """Encode a text that may be missing.
 
     :raises WireError: when it has more than 65,535 bytes.
     """
@@ -131,16 +131,16 @@ def _short_text(text: str) -> bytes:
 
 
 def encode_bytes(data: bytes | None) -> bytes:
-    """Bytes that may be missing."""
+    """Encode bytes that may be missing."""
     return b"\0" if data is None else b"\1" + _I.pack(len(data)) + data
 
 
 @final
 class Reader:
-    """Reads one after another what is in some bytes.
+    """Reads the elements in some bytes one after another.
 
-    Attributes: ``at``, where it is; ``version``, that of the wire format; ``depth``, how deep in
-    nested things it is.  Each method raises ``WireError`` where the bytes end too early.
+    Attributes: ``at``, the position; ``version``, that of the wire format; ``depth``, the current
+    nesting.  Each method raises ``WireError`` if the bytes end too early.
     """
 
     __slots__ = ("at", "data", "depth", "version")
@@ -152,11 +152,11 @@ class Reader:
         self.depth = 0
 
     def left(self) -> int:
-        """How many bytes follow."""
+        """The number of bytes that follow."""
         return len(self.data) - self.at
 
     def take(self, size: int) -> bytes:
-        """So many bytes."""
+        """The next *size* bytes."""
         at = self.at
         end = at + size
         if size < 0 or end > len(self.data):
@@ -173,7 +173,7 @@ class Reader:
         return self.data[at]
 
     def flag(self) -> bool:
-        """A truth value."""
+        """A boolean."""
         return self.byte() != 0
 
     def short(self) -> int:
@@ -204,7 +204,7 @@ class Reader:
         return high << 32 | (low if low >= 0 else low + (1 << 32))
 
     def number(self, tag: int) -> object:
-        """The number that a tag stands for."""
+        """A number of the tag's type."""
         at = self.at
         struct = _NUMBERS[tag]
         try:
@@ -216,7 +216,7 @@ class Reader:
         return number
 
     def text(self) -> str:
-        """A text that is there."""
+        """A text that cannot be missing."""
         return decode_text(self.take(self.short()))
 
     def string(self) -> str | None:
@@ -228,12 +228,12 @@ class Reader:
         return self.take(self.integer()) if self.flag() else None
 
     def skip_string(self) -> None:
-        """Pass over a text that may be missing."""
+        """Skip a text that may be missing."""
         if self.flag():
             self.take(self.short())
 
     def enter(self) -> None:
-        """Go into something that is in something; each is left by lowering ``depth``."""
+        """Enter a nested value; the caller lowers ``depth`` at its end."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise WireError(f"values are nested more than {MAX_DEPTH} deep")
@@ -243,7 +243,7 @@ class Reader:
 
 
 def read_map(data: bytes | None) -> list[Entry]:
-    """A primitive map, such as the properties of a message; the last of equal names counts.
+    """Read a primitive map, such as the properties of a message; the last of equal names counts.
 
     :raises WireError: when it is not one.
     """
@@ -266,7 +266,7 @@ def _entries(reader: Reader) -> list[Entry]:
 
 
 def read_list(reader: Reader) -> list[Primitive]:
-    """A primitive list.
+    """Read a primitive list.
 
     :raises WireError: when it is not one.
     """
@@ -277,9 +277,9 @@ def read_list(reader: Reader) -> list[Primitive]:
 
 
 def read_stream(data: bytes) -> list[Primitive]:
-    """Values one after another, as the body of a stream message has them.
+    """Read consecutive values, as in the body of a stream message.
 
-    :raises WireError: when there is something else.
+    :raises WireError: when they are invalid.
     """
     reader = Reader(data, 0)
     found: list[Primitive] = []
@@ -312,7 +312,7 @@ def _primitive(reader: Reader) -> Primitive:
 
 
 def encode_map(entries: list[Entry]) -> bytes:
-    """A primitive map.
+    """Encode a primitive map.
 
     :raises WireError: for a value that its tag does not allow.
     """
@@ -323,7 +323,7 @@ def encode_map(entries: list[Entry]) -> bytes:
 
 
 def encode_primitive(tag: int, value: object) -> bytes:
-    """A value with its tag.  A text that is too long for STRING is written as BIG_STRING.
+    """Encode a value with its tag.  A text that is too long for STRING becomes a BIG_STRING.
 
     :raises WireError: for a value that its tag does not allow.
     """

@@ -46,7 +46,7 @@ TEMP_TOPIC: Final = 103
 
 @final
 class BrokerId:
-    """A broker."""
+    """The id of a broker."""
 
     __slots__ = ("value",)
     type: ClassVar[int] = 124
@@ -55,13 +55,13 @@ class BrokerId:
         self.value = value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.value)
 
 
 @final
 class ConnectionId:
-    """A connection, of all brokers of the world."""
+    """The id of a connection, unique across brokers."""
 
     __slots__ = ("value",)
     type: ClassVar[int] = 120
@@ -70,13 +70,13 @@ class ConnectionId:
         self.value = value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.value)
 
 
 @final
 class SessionId:
-    """A session of a connection."""
+    """The id of a session of a connection."""
 
     __slots__ = ("connection", "value")
     type: ClassVar[int] = 121
@@ -86,13 +86,13 @@ class SessionId:
         self.value = value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.connection) + _Q.pack(self.value)
 
 
 @final
 class ConsumerId:
-    """A consumer of a session."""
+    """The id of a consumer of a session."""
 
     __slots__ = ("connection", "session", "value")
     type: ClassVar[int] = 122
@@ -104,17 +104,17 @@ class ConsumerId:
 
     @property
     def key(self) -> tuple[int, int]:
-        """What tells it from others of its connection."""
+        """Its key, which is unique in its connection."""
         return self.session, self.value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.connection) + _QQ.pack(self.session, self.value)
 
 
 @final
 class ProducerId:
-    """A producer of a session."""
+    """The id of a producer of a session."""
 
     __slots__ = ("connection", "session", "value")
     type: ClassVar[int] = 123
@@ -126,20 +126,20 @@ class ProducerId:
 
     @property
     def key(self) -> tuple[int, int]:
-        """What tells it from others of its connection."""
+        """Its key, which is unique in its connection."""
         return self.session, self.value
 
     def __str__(self) -> str:
         return f"{self.connection}:{self.session}:{self.value}"
 
     def body(self, version: int) -> bytes:
-        """Its fields; here the producer comes before its session."""
+        """The encoded fields; here the producer comes before its session."""
         return encode_string(self.connection) + _QQ.pack(self.value, self.session)
 
 
 @final
 class LocalTransactionId:
-    """A transaction of a connection."""
+    """The id of a transaction of a connection."""
 
     __slots__ = ("connection", "value")
     type: ClassVar[int] = 111
@@ -149,13 +149,13 @@ class LocalTransactionId:
         self.value = value
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return _Q.pack(self.value) + encode_object(ConnectionId(self.connection), version)
 
 
 @final
 class XaTransactionId:
-    """A transaction of several resources."""
+    """The id of a transaction of several resources (XA)."""
 
     __slots__ = ("branch", "format", "transaction")
     type: ClassVar[int] = 112
@@ -166,7 +166,7 @@ class XaTransactionId:
         self.branch = branch
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return _I.pack(self.format) + encode_bytes(self.transaction) + encode_bytes(self.branch)
 
 
@@ -175,8 +175,8 @@ TransactionId: TypeAlias = LocalTransactionId | XaTransactionId
 
 @final
 class MessageId:
-    """A message: what its producer has counted; ``text`` is what it is called where it did not come
-    by OpenWire, ``broker_sequence`` the number that the broker gives it."""
+    """The id of a message: its producer and the producer's number for it.  ``text`` is the id of a
+    message that did not arrive through OpenWire, ``broker_sequence`` the broker's number for it."""
 
     __slots__ = ("broker_sequence", "producer", "sequence", "text")
     type: ClassVar[int] = 110
@@ -190,14 +190,14 @@ class MessageId:
         self.text = text
 
     def __str__(self) -> str:
-        """As JMS programs see it."""
+        """The id as JMS programs see it."""
         text = self.text
         if text is None:
             return f"{self.producer}:{self.sequence}"
         return text if text.startswith("ID:") else f"ID:{text}"
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         text = encode_string(self.text) if version >= 10 else b""
         numbers = _QQ.pack(self.sequence, self.broker_sequence)
         return text + encode_object(self.producer, version) + numbers
@@ -205,7 +205,7 @@ class MessageId:
 
 @final
 class Destination:
-    """Where messages go, and of what kind that is: ``QUEUE``, ``TOPIC``, ``TEMP_QUEUE`` or
+    """A destination of messages, and its type: ``QUEUE``, ``TOPIC``, ``TEMP_QUEUE`` or
     ``TEMP_TOPIC``."""
 
     __slots__ = ("name", "type")
@@ -216,7 +216,7 @@ class Destination:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it ends with its connection."""
+        """Whether it is removed with its connection."""
         return self.type >= TEMP_QUEUE
 
     @property
@@ -225,7 +225,7 @@ class Destination:
         return self.type in (TOPIC, TEMP_TOPIC)
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return encode_string(self.name)
 
 
@@ -243,7 +243,7 @@ _Id: TypeAlias = (
 
 
 def encode_object(found: _Id | None, version: int) -> bytes:
-    """An id or a destination that may be missing."""
+    """Encode an id or a destination, which may be missing."""
     return b"\0" if found is None else b"\1" + bytes((found.type,)) + found.body(version)
 
 
@@ -251,7 +251,7 @@ def encode_object(found: _Id | None, version: int) -> bytes:
 
 
 def _type(reader: Reader) -> int:
-    """The type of an object that may be missing; 0 for none."""
+    """Read the type of an object that may be missing; 0 for none."""
     return reader.byte() if reader.flag() else 0
 
 
@@ -264,7 +264,7 @@ def _connection_text(reader: Reader) -> str:
 
 
 def read_connection(reader: Reader) -> str:
-    """The id of a connection."""
+    """Read the id of a connection."""
     found = _type(reader)
     if found != ConnectionId.type:
         raise _surprise(found, "connection")
@@ -272,7 +272,7 @@ def read_connection(reader: Reader) -> str:
 
 
 def read_connection_if_any(reader: Reader) -> str:
-    """The id of a connection; empty where it is missing."""
+    """Read the id of a connection; empty if it is missing."""
     if reader.data[reader.at : reader.at + 1] == b"\0":
         reader.flag()
         return ""
@@ -280,7 +280,7 @@ def read_connection_if_any(reader: Reader) -> str:
 
 
 def read_producer(reader: Reader) -> ProducerId | None:
-    """The id of a producer, if it is there."""
+    """Read the id of a producer; None if it is missing."""
     found = _type(reader)
     if not found:
         return None
@@ -298,7 +298,7 @@ def _consumer_fields(reader: Reader) -> ConsumerId:
 
 
 def read_consumer(reader: Reader) -> ConsumerId | None:
-    """The id of a consumer, if it is there."""
+    """Read the id of a consumer; None if it is missing."""
     found = _type(reader)
     if not found:
         return None
@@ -308,7 +308,7 @@ def read_consumer(reader: Reader) -> ConsumerId | None:
 
 
 def read_owner(reader: Reader) -> ConnectionId | SessionId | ConsumerId | ProducerId:
-    """The id of what can be removed."""
+    """Read the id in a RemoveInfo: of a connection, session, consumer or producer."""
     found = _type(reader)
     if found == ConsumerId.type:
         return _consumer_fields(reader)
@@ -324,7 +324,7 @@ def read_owner(reader: Reader) -> ConnectionId | SessionId | ConsumerId | Produc
 
 
 def read_transaction(reader: Reader) -> TransactionId | None:
-    """The id of a transaction, if it is there."""
+    """Read the id of a transaction; None if it is missing."""
     found = _type(reader)
     if not found:
         return None
@@ -338,7 +338,7 @@ def read_transaction(reader: Reader) -> TransactionId | None:
 
 
 def read_message_id(reader: Reader) -> MessageId | None:
-    """The id of a message, if it is there."""
+    """Read the id of a message; None if it is missing."""
     found = _type(reader)
     if not found:
         return None
@@ -353,7 +353,7 @@ def read_message_id(reader: Reader) -> MessageId | None:
 
 
 def read_destination(reader: Reader) -> Destination | None:
-    """A destination, if it is there."""
+    """Read a destination; None if it is missing."""
     found = _type(reader)
     if not found:
         return None

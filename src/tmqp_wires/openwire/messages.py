@@ -48,9 +48,8 @@ OBJECT_MESSAGE: Final = 26
 STREAM_MESSAGE: Final = 27
 TEXT_MESSAGE: Final = 28
 
-#: What an answer says: it has been handed to the program; it goes to the dead letters; it is done,
-#: and all before it; it is handed to the program again; it is done; it was not wanted; it is too
-#: old.
+#: Kinds of answers: the program has received it; it becomes a dead letter; it and all before it are
+#: done; the program receives it again; it alone is done; it does not match; it has expired.
 ACK_DELIVERED: Final = 0
 ACK_POISON: Final = 1
 ACK_STANDARD: Final = 2
@@ -66,17 +65,17 @@ _I: Final = Struct(">i")
 _Q: Final = Struct(">q")
 _HEAD: Final = Struct(">iBiB")
 _INNER: Final = Struct(">BBiB")
-#: Bytes of a dispatch around its head and its message, without those of its size.
+#: Bytes of a dispatch besides its head and its message, without those of its size.
 _AROUND: Final = _HEAD.size - 4 + _INNER.size + 4
 
 
 @final
 class KeptMessage:
-    """The fields of a message as they are kept, in the form of ``KEPT_VERSION``.
+    """The encoded fields of a message in the stored form, that of ``KEPT_VERSION``.
 
-    ``type`` is its kind.  ``sequence_at`` and ``counter_at`` are the places in ``raw`` of the
-    broker's sequence and of the redelivery counter: a dispatch writes its own there.
-    ``content_at`` and ``content_size`` tell where the body is.
+    ``type`` is its kind.  ``sequence_at`` and ``counter_at`` are the offsets in ``raw`` of the
+    broker's sequence and of the redelivery counter, which each dispatch replaces.  The body has
+    ``content_size`` bytes from ``content_at`` on.
     """
 
     __slots__ = ("content_at", "content_size", "counter_at", "raw", "sequence_at", "type")
@@ -102,9 +101,9 @@ class KeptMessage:
 class Message(Command):
     """A message; ``type`` is its kind.
 
-    ``content`` is the body as its kind has it, ``properties`` a primitive map; both are None where
-    there is none.  Times are in milliseconds.  ``kept`` are the fields as they came, of a message
-    that was read.
+    ``content`` is the body in the form of its kind, ``properties`` a primitive map; both may be
+    None.  Times are in milliseconds.  ``kept`` has the fields as received, for a message that was
+    read.
     """
 
     __slots__ = (
@@ -172,7 +171,7 @@ class Message(Command):
         self.kept: KeptMessage | None = None
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(self._pieces(version))
 
     def _pieces(self, version: int) -> list[bytes]:
@@ -211,7 +210,7 @@ class Message(Command):
         ]
 
     def keep(self) -> KeptMessage:
-        """The form that is kept of the fields as they are."""
+        """Encode the current fields in the stored form."""
         pieces = self._pieces(KEPT_VERSION)
         sizes = [len(each) for each in pieces]
         size = 0 if self.content is None else len(self.content)
@@ -234,10 +233,10 @@ _TO_COUNTER: Final = 20
 def dispatch_frame(
     head: bytes, message: KeptMessage, broker_sequence: int, redeliveries: int
 ) -> bytes:
-    """A MessageDispatch with a message as it is kept, for versions from 10 on.
+    """Encode a MessageDispatch with a message in its stored form, for versions from 10 on.
 
-    :param head: what ``MessageDispatch.head`` gives for the consumer and the destination.
-    :param broker_sequence: the number of the dispatch, by which the client names it.
+    :param head: the result of ``MessageDispatch.head`` for the consumer and the destination.
+    :param broker_sequence: the number of the dispatch, which the client uses in its answers.
     """
     raw = message.raw
     sequence_at = message.sequence_at
@@ -259,7 +258,7 @@ def dispatch_frame(
 
 
 def older_dispatch_frame(head: bytes, message: Message, redeliveries: int, version: int) -> bytes:
-    """A MessageDispatch with a message that is written again, for versions before 10.
+    """Encode a MessageDispatch whose message is encoded again, for versions before 10.
 
     :param head: as for ``dispatch_frame``.
     """
@@ -271,7 +270,8 @@ def older_dispatch_frame(head: bytes, message: Message, redeliveries: int, versi
 
 @final
 class MessageDispatch(Command):
-    """A message for a consumer; none, and no destination, when there is nothing (more)."""
+    """A message for a consumer; without message and destination, it says that there is none
+    (left)."""
 
     __slots__ = ("consumer", "destination", "message", "redelivery_counter")
 
@@ -289,19 +289,19 @@ class MessageDispatch(Command):
         self.redelivery_counter = redelivery_counter
 
     def head(self, version: int) -> bytes:
-        """For whom it is, and of which destination."""
+        """The encoded consumer and destination."""
         return encode_object(self.consumer, version) + encode_object(self.destination, version)
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         message = b"\0" if self.message is None else b"\1" + self.message.whole(version)
         return self.head(version) + message + _I.pack(self.redelivery_counter)
 
 
 @final
 class MessageAck(Command):
-    """What happens to dispatches: ``kind`` is one of ``ACK_...``, about those from ``first`` to
-    ``last`` in the order of dispatch, ``count`` of them."""
+    """The answer to dispatches: ``kind`` is one of ``ACK_...``.  It is about ``count`` dispatches,
+    from ``first`` to ``last`` in the order of dispatch."""
 
     __slots__ = (
         "cause",
@@ -336,7 +336,7 @@ class MessageAck(Command):
         self.cause = cause
 
     def body(self, version: int) -> bytes:
-        """Its fields."""
+        """The encoded fields."""
         return b"".join(
             (
                 encode_object(self.destination, version),

@@ -1,8 +1,8 @@
-"""WireFormatInfo, with which both sides of OpenWire begin, and what comes of the two.
+"""WireFormatInfo, with which both sides of OpenWire begin, and the result of the negotiation.
 
-Each side says its version and what it can do; the smaller number holds, and what only one side can
-is not done.  This side does without tight encoding, without a cache of ids and without the stacks
-of exceptions, so nothing of these is ever on the wire.
+Each side sends its version and its abilities; the lower version applies, and only abilities of both
+sides are used.  This side has no tight encoding, no cache of ids and no stack traces of exceptions,
+so none of these is ever on the wire.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tmqp_wires.openwire.data import (
 
 __all__ = ["FIRST_VERSION", "LAST_VERSION", "MAGIC", "WIRE_FORMAT", "WireFormat"]
 
-#: The versions that are spoken.
+#: The supported versions.
 FIRST_VERSION: Final = 9
 LAST_VERSION: Final = 12
 #: The type of the command.
@@ -43,10 +43,10 @@ _PROVIDER_VERSION: Final = "ProviderVersion"
 
 @final
 class WireFormat:
-    """What one side says.
+    """The WireFormatInfo of one side.
 
-    ``silence_ms`` is after how much silence a side takes the other for gone, 0 for never;
-    ``max_frame_bytes`` is the longest frame that it reads, 0 where it says nothing.
+    ``silence_ms`` is the silence after which a side counts the other as disconnected, 0 for never;
+    ``max_frame_bytes`` is the longest frame that it reads, 0 if not given.
     """
 
     __slots__ = (
@@ -75,7 +75,7 @@ class WireFormat:
         self.provider_version = provider_version
 
     def encoded(self) -> bytes:
-        """It as a frame without its size."""
+        """Encode it as a frame without the size."""
         entries: list[Entry] = [(name, BOOLEAN, False) for name in _OFF]
         entries.append(("TcpNoDelayEnabled", BOOLEAN, True))
         entries.append(("CacheSize", INTEGER, 0))
@@ -92,7 +92,7 @@ class WireFormat:
 
     @classmethod
     def read(cls, data: bytes) -> WireFormat:
-        """That of a frame without its size.
+        """Read it from a frame without the size.
 
         :raises WireError: when it is not one.
         """

@@ -1,4 +1,4 @@
-"""Frames of OpenWire into commands."""
+"""Decodes frames of OpenWire into commands."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ _FIRST_WITH_TEXT: Final = 10
 
 
 def read_command(data: bytes, version: int) -> Command:
-    """The command of a frame.
+    """Read the command in a frame.
 
     :param data: the frame without its size.
-    :raises WireError: when it is not one that this side knows.
+    :raises WireError: when it is invalid or unknown.
     """
     reader = Reader(data, version)
     command = _command(reader)
@@ -100,7 +100,7 @@ def _command(reader: Reader) -> Command:
 
 
 def read_kept_message(kind: int, raw: bytes, version: int) -> Message:
-    """A message from its fields.
+    """Read a message from its encoded fields.
 
     :raises WireError: when they cannot be read.
     """
@@ -168,7 +168,7 @@ def _message(reader: Reader, kind: int) -> Message:
 
 
 def _skip_brokers(reader: Reader) -> None:
-    """Pass over a list of brokers."""
+    """Skip a list of brokers."""
     if not reader.flag():
         return
     for _ in range(reader.short()):

@@ -1,6 +1,6 @@
-"""The numbers by which OpenWire tells one command from another.
+"""The type numbers of OpenWire's commands.
 
-Those of messages stand with the message, in :mod:`tmqp_wires.openwire.messages`.
+Those of messages are in :mod:`tmqp_wires.openwire.messages`.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 A line ends with a newline.  The protocol's document shows ``S``, ``C:queue`` and ``D:queue:count``
 without one, because the original takes each TCP segment for a line.  So an unended ``S`` counts
 when the client has been silent for :data:`SILENCE_S`, and so does an unended ``C:`` or ``D:`` that
-is the first thing on its connection; later ones need their newline, for half a line must not act.
-A message always needs it.  Colons that come behind an unended line that counted are its end.
+is the first line of its connection.  Later ones need their newline, because an incomplete line must
+have no effect.  A message always needs it.  Colons that follow an unended line that counted belong
+to it.
 
-What the original loses is kept: lines may be cut and joined by TCP in any way.
+Unlike in the original, TCP may divide and join lines in any way, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ _MAX_DIGITS: Final = 18
 
 @final
 class LineDecoder:
-    """A server's side: bytes of a client into events.
+    """A server's side: decodes the bytes of a client into events.
 
-    :param max_line_bytes: bytes of a line without its newline; a longer one is a violation.
+    :param max_line_bytes: the most bytes of a line without its newline; a longer one is a
+        violation.
     """
 
     def __init__(self, max_line_bytes: int) -> None:
@@ -62,8 +64,8 @@ class LineDecoder:
         return self._held_bytes
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Read bytes; after a violation nothing more is read.  Messages to one queue in a row are
-        one event."""
+        """Read bytes; after a violation nothing more is read.  Consecutive messages to one queue
+        are one event."""
         if self._is_over or not data:
             return []
         if self._is_late:
@@ -89,7 +91,7 @@ class LineDecoder:
         return events
 
     def _take_row(self, lines: bytes, events: list[Event]) -> bool:
-        """Take lines that are all messages to one queue; False, with nothing done, for others."""
+        """Take lines that are all messages to one queue; else do nothing and return False."""
         if lines[:2] != b"M:":
             return False
         start = lines.find(_COLON, 2) + 1
@@ -116,7 +118,7 @@ class LineDecoder:
         return None if self._due == _NEVER else self._due
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Take an unended line for whole when the client has been silent."""
+        """Let an unended line count when the client has been silent."""
         if now < self._due:
             return []
         self._due = _NEVER
@@ -175,7 +177,7 @@ class LineDecoder:
 
 
 def _count(text: bytes) -> int:
-    """A number of messages; 0 for what is none, or is negative."""
+    """Read a number of messages; 0 if it is invalid or negative."""
     text = text.strip()
     if not text.isdigit() or len(text) > _MAX_DIGITS:
         return 0
@@ -183,7 +185,7 @@ def _count(text: bytes) -> int:
 
 
 def message_line(body: bytes) -> bytes:
-    """A message for a consumer.
+    """The line of a message for a consumer.
 
     :raises ValueError: when the body has a newline, which would end the line.
     """
@@ -194,9 +196,10 @@ def message_line(body: bytes) -> bytes:
 
 @final
 class LineReader:
-    """A client's side: bytes of a server into lines: messages, statistics, ``UNKNOWN_TYPE``.
+    """A client's side: divides the bytes of a server into lines: messages, statistics,
+    ``UNKNOWN_TYPE``.
 
-    :param max_line_bytes: bytes of a line without its newline.
+    :param max_line_bytes: the most bytes of a line without its newline.
     """
 
     def __init__(self, max_line_bytes: int) -> None:
@@ -204,7 +207,7 @@ class LineReader:
         self._rest = b""
 
     def receive(self, data: bytes) -> list[bytes]:
-        """The lines that have come, without their newlines.
+        """The complete lines, without their newlines.
 
         :raises ValueError: for a line that is too long.
         """

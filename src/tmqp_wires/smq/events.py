@@ -9,7 +9,7 @@ __all__ = ["Consume", "Done", "Event", "Publish", "Stats", "Unknown", "Violation
 
 @final
 class Publish:
-    """``M:queue:body``, once or several times in a row: put messages into a queue."""
+    """``M:queue:body``, once or several consecutive times: put messages into a queue."""
 
     __slots__ = ("bodies", "queue")
 
@@ -23,7 +23,7 @@ class Publish:
 
 @final
 class Consume:
-    """``C:queue``: send me the queue's messages."""
+    """``C:queue``: consume the queue's messages."""
 
     __slots__ = ("queue",)
 
@@ -60,7 +60,7 @@ class Stats:
 
 @final
 class Unknown:
-    """A line of another letter; it is answered with ``UNKNOWN_TYPE``."""
+    """A line with an unknown letter; the answer is ``UNKNOWN_TYPE``."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
 """STOMP 1.0, 1.1 and 1.2, for both roles.
 
-A server uses :class:`ServerConnection`, a client :class:`ClientConnection`; both stand on
+A server uses :class:`ServerConnection`, a client :class:`ClientConnection`; both use
 :class:`FrameDecoder` and ``frames``.
 """
 

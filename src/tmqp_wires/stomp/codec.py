@@ -53,11 +53,11 @@ _CONNECTS: Final = frozenset({"CONNECT", "STOMP"})
 
 @final
 class FrameDecoder:
-    """Frames of the other side.
+    """Decodes the frames of the other side.
 
-    :param commands: those that the other side may send.
+    :param commands: the commands that the other side may send.
 
-    Attributes: ``version``, by which headers are read; set it when it is agreed.
+    Attributes: ``version``, that of the headers; set it when it is negotiated.
     """
 
     def __init__(self, limits: FrameLimits, commands: frozenset[str] = OF_CLIENTS) -> None:
@@ -68,8 +68,7 @@ class FrameDecoder:
         #: No end of the head, or of the body, begins before this place.
         self._searched = 0
         self._is_over = False
-        #: The frame whose head has come: its place behind the head, and how long its body is, -1
-        #: for up to a NUL.
+        #: The frame whose head was read, and the bytes of its body, -1 if it ends with a NUL.
         self._open: StompFrame | None = None
         self._body_bytes = -1
         #: Bytes of its head.
@@ -77,11 +76,11 @@ class FrameDecoder:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of a frame that is not whole."""
+        """Bytes of an incomplete frame."""
         return self._head_bytes + len(self._buffer)
 
     def forget(self) -> None:
-        """Drop what is not whole, and read nothing more."""
+        """Drop incomplete input, and read nothing more."""
         self._buffer.clear()
         self._open = None
         self._head_bytes = 0
@@ -105,7 +104,7 @@ class FrameDecoder:
             self._buffer += data
 
     def next_event(self) -> Event | None:
-        """The next frame of what was taken; None when there is no whole one."""
+        """The next frame, or a violation; None when no frame is complete."""
         if self._is_over:
             return None
         try:
@@ -117,7 +116,7 @@ class FrameDecoder:
             return Violation(str(error))
 
     def _read_head(self) -> bool:
-        """Read the command and the headers of the next frame, if they are whole."""
+        """Read the command and the headers of the next frame; False if they are incomplete."""
         buffer = self._buffer
         start = 0
         size = len(buffer)
@@ -143,7 +142,7 @@ class FrameDecoder:
         return True
 
     def _end_of_head(self, size: int) -> tuple[int, int]:
-        """Where the empty line begins, and how long it is; -1 where there is none yet."""
+        """Where the empty line begins, and how long it is; -1 if it has not arrived."""
         buffer = self._buffer
         first = max(0, self._searched - 2)
         plain = buffer.find(b"\n\n", first)
@@ -154,12 +153,12 @@ class FrameDecoder:
         return (-1, 0) if plain < 0 else (plain + 1, 1)
 
     def _command(self, size: int) -> str:
-        """The command of the next frame; empty as long as it is not whole, and could be one.
+        """The command of the next frame; empty while it is incomplete and may become valid.
 
-        It looks at the same bytes whatever has come behind them, so what it refuses does not
-        depend on how the stream is cut.
+        It examines the same bytes whatever follows them, so the result does not depend on how the
+        stream is divided.
 
-        :raises ValueError: when there is no such command.
+        :raises ValueError: when the command is unknown.
         """
         line, feed, _ = bytes(self._buffer[:_LONGEST_COMMAND]).partition(b"\n")
         if not feed and size < _LONGEST_COMMAND and b"\0" not in line:
@@ -180,7 +179,7 @@ class FrameDecoder:
         trims = self.version == V1_0
         headers = read_header_lines(text, version, trims=trims, most=most)
         if command in _CONNECTS and any([name == "accept-version" for name, _ in headers]):
-            # It is not written by 1.0, so its blanks are its own.  STOMP may be escaped.
+            # The client supports later versions, so its blanks count.  STOMP may have escapes.
             version = V1_0 if command in UNESCAPED else V1_2
             headers = read_header_lines(text, version, most=most)
         frame = StompFrame(command, headers)
@@ -189,7 +188,7 @@ class FrameDecoder:
         return frame
 
     def _length_of(self, frame: StompFrame) -> int:
-        """Bytes of the body, as the frame says; -1 when it does not."""
+        """The value of ``content-length``; -1 without this header."""
         text = frame.find("content-length")
         if text is None:
             return -1
@@ -205,7 +204,7 @@ class FrameDecoder:
         return f"the body of a frame has more than {self._limits.max_body_bytes} bytes"
 
     def _read_body(self) -> StompFrame | None:
-        """The frame whose head has come, if its body has."""
+        """Complete the frame whose head was read; None while its body is incomplete."""
         frame = self._open
         assert frame is not None, "its head was read before"
         buffer = self._buffer

@@ -1,6 +1,6 @@
-"""Connections of STOMP: versions and heart-beats are agreed, frames are read and written.
+"""Connections of STOMP: negotiates version and heart-beats, reads and writes frames.
 
-Both sides have the interface of the other wires: ``receive`` gets bytes and returns events,
+Both sides have the interface of the other codecs: ``receive`` gets bytes and returns events,
 ``send_`` methods queue bytes for ``data_to_send``, and the caller calls ``on_deadline`` at
 ``next_deadline``.  No clock is read: the time is an argument of each call, in seconds.
 
@@ -35,7 +35,7 @@ _BEAT: Final = b"\n"
 
 
 class HeartBeat:
-    """What one side says of heart-beats, in milliseconds; 0 for never."""
+    """The heart-beats of one side, in milliseconds; 0 for never."""
 
     __slots__ = ("sends_ms", "wants_ms")
 
@@ -45,7 +45,7 @@ class HeartBeat:
 
     @classmethod
     def read(cls, text: str) -> HeartBeat:
-        """That of a header.
+        """Read the value of a header.
 
         :raises ValueError: when it is not one.
         """
@@ -63,9 +63,9 @@ class HeartBeat:
 
 
 class _Connection:
-    """What both sides do.
+    """The common part of both sides.
 
-    Attributes: ``version``, the one that is agreed; ``agreed``, whether one is.
+    Attributes: ``version``, the negotiated one; ``agreed``, whether there is one.
     """
 
     def __init__(self, limits: FrameLimits | None, commands: frozenset[str], now: float) -> None:
@@ -73,16 +73,15 @@ class _Connection:
         self.agreed = False
         self._decoder = FrameDecoder(limits or FrameLimits(), commands)
         self._out: list[bytes] = []
-        #: Whether something was queued since the last look.
         self._beats = Heartbeats()
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of a frame that is not whole."""
+        """Bytes of an incomplete frame."""
         return self._decoder.held_bytes
 
     def forget(self) -> None:
-        """Drop what is not whole, and read nothing more."""
+        """Drop incomplete input, and read nothing more."""
         self._decoder.forget()
 
     def receive(self, data: bytes, now: float) -> list[Event]:
@@ -93,7 +92,7 @@ class _Connection:
         decoder.add(data)
         events: list[Event] = []
         while True:
-            # One by one: what a frame agrees holds for the next one.
+            # One by one, because a frame may change the version for the next one.
             event = decoder.next_event()
             if event is None:
                 return events
@@ -105,7 +104,7 @@ class _Connection:
             events.append(event)
 
     def _look_at(self, frame: StompFrame, now: float) -> Violation | None:
-        """Agree what a frame is about, if it is; or say what is wrong with it."""
+        """Negotiate, if the frame is for this; returns a violation if it is wrong."""
         raise NotImplementedError
 
     def _agree(self, version: str) -> None:
@@ -114,7 +113,7 @@ class _Connection:
         self._decoder.version = version
 
     def _keep_time(self, mine: HeartBeat, theirs: HeartBeat, now: float) -> None:
-        """Begin to send heart-beats, and to expect them, as both sides have said."""
+        """Begin to send and to expect heart-beats, as negotiated."""
         if mine.sends_ms and theirs.wants_ms:
             self._beats.send_every(max(mine.sends_ms, theirs.wants_ms) / _MS / 2, now)
         if mine.wants_ms and theirs.sends_ms:
@@ -122,7 +121,7 @@ class _Connection:
             self._beats.expect_within(silence_s, now)
 
     def excuse_silence(self, now: float) -> None:
-        """The peer was not read from until now."""
+        """Count the peer as heard now, because it was not read from."""
         self._beats.heard(now)
 
     def next_deadline(self) -> float | None:
@@ -130,7 +129,7 @@ class _Connection:
         return self._beats.next_deadline()
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Send a heart-beat, or give the peer up."""
+        """Send a heart-beat, or give up the peer."""
         if self._beats.must_beat(now):
             self.send_bytes(_BEAT)
         self._beats.begin_period(now)
@@ -142,11 +141,11 @@ class _Connection:
     def send(
         self, command: str, headers: Iterable[tuple[str, str]] = (), body: bytes = b""
     ) -> None:
-        """Queue a frame; give ``content-length`` where its body may have a NUL."""
+        """Queue a frame; it needs ``content-length`` if its body may have a NUL."""
         self.send_bytes(encode_frame(command, headers, body, self.version))
 
     def send_bytes(self, data: bytes) -> None:
-        """Queue a frame that is written already, in the version that is agreed."""
+        """Queue an encoded frame, which must be in the negotiated version."""
         self._beats.spoke()
         self._out.append(data)
 
@@ -161,8 +160,8 @@ class ServerConnection(_Connection):
     """A server's side.  The first event is a frame CONNECT or STOMP, or a violation; answer it with
     :meth:`send_connected`, or with ``send`` and an ERROR.
 
-    :param versions: those that are spoken.
-    :param heart_beat: what the server sends, and wants.
+    :param versions: the supported versions.
+    :param heart_beat: how often the server sends heart-beats, and wants them.
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class ServerConnection(_Connection):
 
     @property
     def versions(self) -> str:
-        """Those that are spoken, as an ERROR tells a client that speaks none of them."""
+        """The supported versions, for an ERROR to a client that supports none of them."""
         return ",".join(reversed(self._versions))
 
     def _look_at(self, frame: StompFrame, now: float) -> Violation | None:
@@ -203,12 +202,12 @@ class ServerConnection(_Connection):
                 self._agree(version)
                 return None
         return Violation(
-            "none of the versions is spoken here",
+            "none of the client's versions is supported",
             f"Supported protocol versions are {self.versions}",
         )
 
     def send_connected(self, now: float, headers: Iterable[tuple[str, str]] = ()) -> None:
-        """Let the client in; heart-beats begin."""
+        """Accept the client, and begin heart-beats."""
         asked = self._theirs.sends_ms or self._theirs.wants_ms
         mine = self._mine if asked else HeartBeat()
         self.send("CONNECTED", [("version", self.version), ("heart-beat", str(mine)), *headers])
@@ -216,7 +215,7 @@ class ServerConnection(_Connection):
 
 
 class ClientConnection(_Connection):
-    """A client's side: :meth:`send_connect`, then CONNECTED or an ERROR comes."""
+    """A client's side: call :meth:`send_connect`, then CONNECTED or an ERROR arrives."""
 
     def __init__(
         self,
@@ -233,7 +232,7 @@ class ClientConnection(_Connection):
         headers: Iterable[tuple[str, str]] = (),
         versions: Iterable[str] = VERSIONS,
     ) -> None:
-        """Ask to be let in, in one of these versions; with 1.0 alone, as a client of 1.0 does."""
+        """Queue CONNECT with these versions; with 1.0 alone, in the form of a client of 1.0."""
         wanted = [each for each in reversed(VERSIONS) if each in tuple(versions)]
         said: list[tuple[str, str]] = []
         if wanted != [V1_0]:

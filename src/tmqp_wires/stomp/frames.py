@@ -1,4 +1,4 @@
-"""Frames of STOMP: what they hold, and how they are written.
+"""Frames of STOMP: their parts, and their encoding.
 
 A frame is a command, header lines and a body.  The versions differ in what a header may hold: 1.0
 escapes nothing; 1.1 escapes line feeds, colons and backslashes, each by a backslash and a mark;
@@ -65,8 +65,8 @@ class FrameLimits:
 
 @final
 class StompFrame:
-    """A frame.  ``headers`` are in the order in which they came, and may repeat a name: the first
-    one counts.  ``encoded_size`` is about what it took on the wire, 0 for one that is made here."""
+    """A frame.  ``headers`` are in the order of arrival, and may repeat a name: the first one
+    counts.  ``encoded_size`` is about its size on the wire, 0 for a frame that is made here."""
 
     __slots__ = ("body", "command", "encoded_size", "headers")
 
@@ -111,7 +111,7 @@ class StompFrame:
 class Violation:
     """The peer has broken the protocol or a limit: the connection is over.
 
-    ``text`` says what happened, ``detail`` more of it, for a person.
+    ``text`` says what happened, ``detail`` has details for people.
     """
 
     __slots__ = ("detail", "text")
@@ -133,7 +133,7 @@ def _escaped(text: str, version: str, *, is_name: bool) -> str:
     if is_plain(text):
         return text
     if version == V1_0:
-        # Nothing can be escaped: what would end the line, or the name, becomes a blank.
+        # There are no escapes: characters that would end the line or the name become blanks.
         text = text.replace("\r", " ").replace("\n", " ")
         return text.replace(":", " ") if is_name else text
     text = text.replace("\\", "\\\\").replace("\n", "\\n").replace(":", "\\c")
@@ -142,7 +142,7 @@ def _escaped(text: str, version: str, *, is_name: bool) -> str:
 
 
 def unescaped(text: str, version: str) -> str:
-    """A name or a value as it was before it was escaped.
+    """Undo the escapes of a name or a value.
 
     :raises ValueError: for an escape that the version does not know.
     """
@@ -172,7 +172,7 @@ def unescaped(text: str, version: str) -> str:
 
 
 def header_lines(headers: Iterable[tuple[str, str]], version: str) -> bytes:
-    """Header lines, each with its end."""
+    """Encode headers as lines."""
     lines = [
         f"{_escaped(name, version, is_name=True)}:{_escaped(value, version, is_name=False)}\n"
         for name, value in headers
@@ -183,11 +183,11 @@ def header_lines(headers: Iterable[tuple[str, str]], version: str) -> bytes:
 def read_header_lines(
     head: str, version: str, *, trims: bool = False, most: int = 0
 ) -> list[tuple[str, str]]:
-    """Headers of lines that end in a newline, or in a carriage return and a newline.
+    """Read headers from lines that end in a newline, or in a carriage return and a newline.
 
-    :param trims: blanks around names and values do not count, as the examples of 1.0 have them.
-    :param most: so many lines are allowed, 0 for any number.
-    :raises ValueError: for what is no header line, or an unknown escape.
+    :param trims: remove blanks around names and values, as in the examples of 1.0.
+    :param most: the largest number of lines, 0 for no limit.
+    :raises ValueError: for an invalid header line, or an unknown escape.
     """
     if not head:
         return []
@@ -218,6 +218,6 @@ def encode_frame(
     body: bytes = b"",
     version: str = V1_2,
 ) -> bytes:
-    """A frame; give ``content-length`` among the headers where the body may have a NUL."""
+    """Encode a frame; *headers* need ``content-length`` if the body may have a NUL."""
     lines = header_lines(headers, V1_0 if command in UNESCAPED else version)
     return b"%s\n%s\n%s\0" % (command.encode("ascii"), lines, body)

@@ -1,7 +1,7 @@
 """Throttr: its binary protocol for both roles, in the dialects 7.1 and 7.3.
 
-A server uses :class:`RequestDecoder` and the functions of ``replies``; a client
-:class:`ClientConnection`, which writes a :class:`Request` and reads what comes back.
+A server uses :class:`RequestDecoder` and the functions of ``replies``; a client uses
+:class:`ClientConnection`, which encodes a :class:`Request` and decodes replies and pushes.
 """
 
 from __future__ import annotations

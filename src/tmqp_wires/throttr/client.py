@@ -46,10 +46,10 @@ _FIGURES: Final = (
 
 @final
 class Item:
-    """One item of a listing.
+    """One item of a list.
 
     Attributes: ``name``, the key or channel, or the id of a connection or subscriber; ``numbers``,
-    by their names, those of requests by their codes; ``peer``, the address of a connection.
+    by name, and counts of requests by code; ``peer``, the address of a connection.
     """
 
     __slots__ = ("name", "numbers", "peer")
@@ -68,9 +68,9 @@ class Reply:
     """The answer to one request.
 
     Attributes: ``code``, that of the request; ``ok``, its status; ``amount``, ``ttl_type``, ``ttl``
-    and ``value`` of what QUERY or GET has found; ``numbers`` of STAT and INFO, by their names;
-    ``name``, the id of a WHOAMI or the version of an INFO; ``items`` of listings; ``fragments``,
-    how many of them there were.
+    and ``value``, the result of QUERY or GET; ``numbers`` of STAT and INFO, by name; ``name``, the
+    id of a WHOAMI or the version of an INFO; ``items`` of lists; ``fragments``, the number of
+    fragments of a list.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class Reply:
 
 @final
 class Push:
-    """A message of a channel; the dialect 7.1 does not say of which."""
+    """A message of a channel; in the dialect 7.1, the channel is empty."""
 
     __slots__ = ("channel", "payload")
 
@@ -120,7 +120,7 @@ Happening: TypeAlias = Reply | Push
 
 
 class _ShortError(Exception):
-    """There are not enough bytes yet."""
+    """More bytes are needed."""
 
 
 @final
@@ -134,7 +134,7 @@ class _Cursor:
         self.at = 0
 
     def take(self, size: int) -> bytes:
-        """So many bytes."""
+        """The next *size* bytes."""
         end = self.at + size
         if end > len(self.data):
             raise _ShortError
@@ -143,7 +143,7 @@ class _Cursor:
         return found
 
     def number(self, width: int = 8) -> int:
-        """A number."""
+        """The next number."""
         return int.from_bytes(self.take(width), "little")
 
 
@@ -163,18 +163,18 @@ class ClientConnection:
 
     @property
     def outstanding(self) -> int:
-        """Requests that are not answered."""
+        """The number of unanswered requests."""
         return len(self._asked)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of a reply or push that is not whole."""
+        """Bytes of an incomplete reply or push."""
         return len(self._rest)
 
     def send(self, request: Request) -> bytes:
-        """The bytes of a request, which is answered in its turn.
+        """Encode a request, and expect its reply.
 
-        :raises ValueError: as :func:`encode_request`.
+        :raises ValueError: as for :func:`encode_request`.
         """
         data = encode_request(request, self._width)
         code = request.code
@@ -187,9 +187,9 @@ class ClientConnection:
         return data
 
     def receive(self, data: bytes) -> list[Happening]:
-        """What has come.
+        """The replies and pushes in the bytes.
 
-        :raises ValueError: for bytes that nothing was asked for.
+        :raises ValueError: for bytes that answer no request.
         """
         cursor = _Cursor(self._rest + data)
         found: list[Happening] = []
@@ -219,7 +219,7 @@ class ClientConnection:
         return reply
 
     def _read(self, reply: Reply, cursor: _Cursor) -> None:
-        """Read what follows a status."""
+        """Read the fields after a status."""
         code = reply.code
         if code == QUERY:
             reply.amount = cursor.number(self._width)

@@ -1,4 +1,4 @@
-"""Replies and pushes of Throttr, as a server writes them.
+"""Encodes replies and pushes of Throttr, for servers.
 
 A number that is too large for its bytes is written as the largest that fits.
 """
@@ -54,7 +54,7 @@ _PORT_BYTES: Final = 2
 
 
 def number(value: int, width: int) -> bytes:
-    """A number in so many bytes; the largest that fits, if it does not."""
+    """Encode a number; if it does not fit, the largest that does."""
     most = (1 << (8 * width)) - 1
     return (min(value, most)).to_bytes(width, "little")
 
@@ -69,8 +69,8 @@ def query_reply(quota: int, ttl_type: int, ttl: int, width: int) -> bytes:
 
 
 def get_reply(ttl_type: int, ttl: int, value: bytes, width: int) -> bytes:
-    """The reply to a GET that has found a buffer; of a longer value than its size can say, the
-    beginning."""
+    """The reply to a GET that has found a buffer.  A value that is too long for its size is cut
+    off."""
     most = (1 << (8 * width)) - 1
     if len(value) > most:
         value = value[:most]
@@ -106,7 +106,7 @@ def info_reply(numbers: Sequence[int], version: str) -> bytes:
 def list_head(
     key: bytes, kind: int, ttl_type: int, deadline_ns: int, size: int, width: int
 ) -> bytes:
-    """A key in a LIST, without its name; the deadline is since 1970."""
+    """A key in a LIST, without its name; the deadline is a time since 1970."""
     return b"%c%c%c%b%b" % (len(key), kind, ttl_type, _u64(deadline_ns), number(size, width))
 
 
@@ -149,10 +149,10 @@ def connection_entry(
 ) -> bytes:
     """A connection, in a CONNECTIONS or as the reply to a CONNECTION.
 
-    :param figures: since when, in nanoseconds of 1970, and bytes read, written, published,
+    :param figures: since when, in nanoseconds since 1970, and bytes read, written, published,
         received, allocated, consumed.
-    :param requests: counts in ``ORDER_IN_CONNECTION``.
-    :param unix: it comes from a Unix socket.
+    :param requests: counts in the order of ``ORDER_IN_CONNECTION``.
+    :param unix: whether it comes from a Unix socket.
     """
     kind = bytes((0, int(unix))) if dialect == DIALECT_73 else b""
     version = 6 if ":" in peer else 4
@@ -163,7 +163,7 @@ def connection_entry(
 
 
 def push_bytes(dialect: str, channel: bytes, payload: bytes, width: int) -> bytes:
-    """What a subscriber is sent; empty if the payload is longer than its size can say."""
+    """The push for a subscriber; empty if the payload is too long for its size."""
     if len(payload) > most_of(width):
         return b""
     size = len(payload).to_bytes(width, "little")
@@ -180,7 +180,7 @@ def _checked_id(identity: bytes) -> bytes:
 
 @final
 class Fragments:
-    """A listing, put together item by item: status, how many fragments, and these."""
+    """A list that is made item by item: the status, the number of fragments, and the fragments."""
 
     def __init__(self) -> None:
         self._done: list[bytes] = []
@@ -194,7 +194,7 @@ class Fragments:
     def add(self, head: bytes, name: bytes, weight: int) -> None:
         """Add an item.
 
-        :param weight: by how much it fills its fragment.
+        :param weight: how much it fills its fragment.
         """
         if self._weight + weight > _FULL:
             self._close()
@@ -214,6 +214,6 @@ class Fragments:
             self._weight = 0
 
     def reply(self) -> bytes:
-        """The whole."""
+        """The complete reply."""
         self._close()
         return YES + _u64(self._count) + b"".join(self._done)

@@ -1,7 +1,7 @@
 """Requests of Throttr, for both roles: read by a server, written by a client.
 
-A request's length follows from its first bytes.  An invalid or too long request is an event, and
-nothing after it is read, because it is unknown where the next one would begin.
+A request's length follows from its first bytes.  A request that is invalid or too long is an event,
+and nothing after it is read, because it is unknown where the next one would begin.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Request:
     Attributes: ``code``, a word of ``words``; ``key``, its key, channel or connection; ``value``,
     what is set, published or carried by an EVENT; ``amount``, the quota of an INSERT or by how much
     an UPDATE changes the ``attribute`` in the way of ``change``; ``ttl`` in units of ``ttl_type``.
-    What a request has not is 0 or empty.
+    Fields that a request does not have are 0 or empty.
     """
 
     __slots__ = ("amount", "attribute", "change", "code", "key", "ttl", "ttl_type", "value")
@@ -99,7 +99,7 @@ class Request:
 
 @final
 class Violation:
-    """What follows cannot be understood; ``text`` says why."""
+    """The following bytes cannot be decoded; ``text`` says why."""
 
     __slots__ = ("text",)
 
@@ -115,11 +115,11 @@ Event: TypeAlias = Request | Violation
 
 @final
 class RequestDecoder:
-    """A server's side: bytes of a client into requests.
+    """A server's side: decodes the bytes of a client into requests.
 
     :param dialect: ``7.1`` or ``7.3``.
     :param value_bytes: how many bytes quotas, times and sizes have.
-    :param max_request_bytes: bytes of a whole request; a longer one is a violation.
+    :param max_request_bytes: the most bytes of a request; a longer one is a violation.
     """
 
     def __init__(self, dialect: str, value_bytes: int, max_request_bytes: int) -> None:
@@ -128,15 +128,15 @@ class RequestDecoder:
         self._most = max_request_bytes
         self._parts: list[bytes] = []
         self._held_bytes = 0
-        #: So many bytes the request that is not whole has, as far as that is known.
+        #: The bytes of the incomplete request, as far as its size is known.
         self._wanted = 0
         self._is_over = False
-        # What was found last: how long a request is, or why it is not one.
+        # Why the last bytes are not a request; empty if they are.
         self._fault = ""
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of a request that is not whole."""
+        """Bytes of an incomplete request."""
         return self._held_bytes
 
     def receive(self, data: bytes) -> list[Event]:
@@ -173,14 +173,14 @@ class RequestDecoder:
         return events
 
     def forget(self) -> None:
-        """Drop what has come of a request that is not whole."""
+        """Drop an incomplete request."""
         self._parts = []
         self._held_bytes = 0
         self._wanted = 0
 
     def _size_of(self, data: bytes, at: int, end: int) -> int:
-        """How many bytes the request has that begins here, as far as that is known; -1 if it
-        is not one."""
+        """The number of bytes of the request that begins here, as far as it is known; -1 if it is
+        invalid."""
         code = data[at]
         width = self._value_bytes
         if code in _KEYED:
@@ -213,7 +213,7 @@ class RequestDecoder:
 
 
 def _read(data: bytes, at: int, width: int) -> Request:
-    """A request that is whole."""
+    """Read a complete request."""
     code = data[at]
     if code in _KEYED:
         begin = at + 2
@@ -249,7 +249,7 @@ def _read(data: bytes, at: int, width: int) -> Request:
 
 
 def inner_request(event: Request, value_bytes: int) -> Request | None:
-    """The request that an EVENT carries; None if it carries no whole one, or more than one."""
+    """The request that an EVENT carries; None if it does not carry exactly one complete request."""
     decoder = RequestDecoder("", value_bytes, len(event.value))
     events = decoder.receive(event.value)
     if len(events) != 1 or decoder.held_bytes:
@@ -259,9 +259,9 @@ def inner_request(event: Request, value_bytes: int) -> Request | None:
 
 
 def encode_request(request: Request, value_bytes: int) -> bytes:
-    """A request, as a client writes it.
+    """Encode a request, for a client.
 
-    :raises ValueError: when a number or a length does not fit, or the code is none.
+    :raises ValueError: when a number or a length does not fit, or the code is unknown.
     """
     code = request.code
     key = request.key

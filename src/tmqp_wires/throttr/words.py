@@ -81,9 +81,9 @@ CONNECTION: Final = 0x15
 CHANNELS: Final = 0x16
 CHANNEL: Final = 0x17
 WHOAMI: Final = 0x18
-#: Of the dialect 7.3; also the first byte of what it pushes.
+#: Of the dialect 7.3; also the first byte of its pushes.
 EVENT: Final = 0x19
-#: The first byte of what the dialect 7.1 pushes.
+#: The first byte of pushes in the dialect 7.1.
 PUSH_71: Final = 0x03
 
 NAMES: Final[dict[int, str]] = {

@@ -1,7 +1,8 @@
 """ZMTP, the protocol of ZeroMQ sockets: versions 3.1, 3.0 and 2.0, for both roles.
 
 :class:`ZmtpConnection` is one connection of a socket; ``frames`` has the form of messages, and
-``keys`` that of the keys of CURVE, whose cryptography is handed in: ``sodium`` has it, by PyNaCl.
+``keys`` that of CURVE's keys.  The caller passes in the cryptography, such as that of ``sodium``,
+which uses PyNaCl.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The boxes of CURVE in which frames travel once two sides know each other, and what makes boxes.
+"""CURVE's encrypted frames after the handshake, and the interface of the cryptography.
 
-A MESSAGE is its name behind the name's length, a number of eight bytes that increases with each of
-them, and a box: a byte of flags and what the frame would hold in the clear.  Commands travel so,
-too.  libzmq sends a MESSAGE as a frame of a message, and reads no other; the RFC calls it a
+A MESSAGE is the length of its name and the name, a number of eight bytes that increases with each
+MESSAGE, and a box: a byte of flags and the unencrypted content of the frame.  Commands are sent in
+the same way.  libzmq sends a MESSAGE as a message frame, and reads no other; the RFC calls it a
 command.  Both are read.
 """
 
@@ -14,13 +14,13 @@ from tmqp_wires.zmtp.frames import COMMAND, MORE, bounds, frame
 
 __all__ = ["NONCE_BYTES", "SEALED_BYTES", "SEAL_BYTES", "Cryptography", "CurveTraffic"]
 
-#: What the number of a box takes, and what a box is longer than what is in it.
+#: The bytes of a box's number, and by how many bytes a box is longer than its content.
 NONCE_BYTES: Final = 8
 SEAL_BYTES: Final = 16
 _NAME: Final = b"\x07MESSAGE"
 _NAME_BYTES: Final = len(_NAME)
 _BOX_AT: Final = _NAME_BYTES + NONCE_BYTES
-#: What a MESSAGE is longer than what it carries.
+#: By how many bytes a MESSAGE is longer than its content.
 SEALED_BYTES: Final = _BOX_AT + SEAL_BYTES + 1
 _OF_SERVER: Final = b"CurveZMQMESSAGES"
 _OF_CLIENT: Final = b"CurveZMQMESSAGEC"
@@ -30,38 +30,39 @@ _COMMAND: Final = 2
 
 
 class Cryptography(Protocol):
-    """Curve25519, XSalsa20 and Poly1305, as NaCl's ``crypto_box`` puts them together; and bytes
-    that nobody can guess.  ``sodium.py`` has it."""
+    """Curve25519, XSalsa20 and Poly1305, combined as in NaCl's ``crypto_box``; and random bytes.
+    ``sodium.py`` implements it."""
 
     def random(self, size: int) -> bytes:
-        """So many bytes that nobody can guess."""
+        """Cryptographically secure random bytes."""
 
     def public_key(self, secret: bytes) -> bytes:
-        """The public key that belongs to a secret one, both of 32 bytes."""
+        """The public key for a secret key; both have 32 bytes."""
 
     def shared_key(self, public: bytes, secret: bytes) -> bytes:
-        """The key that both owners of two pairs have, each by his secret one.
+        """The key that both sides compute from their own secret key and the other's public key.
 
-        :raises ValueError: for a public key that is none.
+        :raises ValueError: for an invalid public key.
         """
 
     def seal(self, text: bytes, nonce: bytes, key: bytes) -> bytes:
-        """A box: 16 bytes of seal, then as many as the text has.  A nonce has 24 bytes."""
+        """Encrypt a text: the box has a tag of 16 bytes and as many bytes as the text.  A nonce has
+        24 bytes."""
 
     def open(self, box: bytes, nonce: bytes, key: bytes) -> bytes:
-        """What is in a box.
+        """Decrypt a box.
 
-        :raises ValueError: when it was not sealed so.
+        :raises ValueError: when it was not encrypted with this nonce and key.
         """
 
 
 @final
 class CurveTraffic:
-    """Seals what this side sends, and opens what the peer does.
+    """Encrypts what this side sends, and decrypts what the peer sends.
 
-    :param key: the key that the two have for this connection.
+    :param key: the shared key of the connection.
     :param said: the number of the last box of this side.
-    :param heard: that of the peer's last one.
+    :param heard: the number of the peer's last box.
     """
 
     __slots__ = ("_heard", "_key", "_of_peer", "_ours", "_said", "_cryptography")
@@ -77,7 +78,8 @@ class CurveTraffic:
         self._of_peer = _OF_CLIENT if as_server else _OF_SERVER
 
     def sealed(self, raw: bytes) -> bytes:
-        """Frames, of messages and of commands, as they are sent: in this order, and all of them."""
+        """Encrypt frames of messages and commands; the caller must send all of them, in this
+        order."""
         pieces: list[bytes] = []
         at = 0
         while at < len(raw):
@@ -92,10 +94,10 @@ class CurveTraffic:
         return b"".join(pieces)
 
     def opened(self, body: bytes) -> bytes:
-        """The frame that a MESSAGE carries, as it would have come in the clear.
+        """The frame that a MESSAGE carries, decrypted.
 
-        :raises ValueError: when it is not one, is none of the peer's, or does not follow those that
-            have come.
+        :raises ValueError: when it is not a MESSAGE, cannot be decrypted, or does not have a higher
+            number than the previous one.
         """
         if not body.startswith(_NAME):
             raise ValueError("an unencrypted frame arrived after the handshake of CURVE")
@@ -104,7 +106,7 @@ class CurveTraffic:
         number = int.from_bytes(body[_NAME_BYTES:_BOX_AT], "big")
         if number <= self._heard:
             raise ValueError(
-                f"the MESSAGE {number} comes behind {self._heard}: it is repeated or out of order"
+                f"the MESSAGE {number} follows {self._heard}: it is repeated or out of order"
             )
         nonce = self._of_peer + body[_NAME_BYTES:_BOX_AT]
         try:

@@ -1,4 +1,4 @@
-"""What one side of a ZMTP connection is told before it begins."""
+"""The configuration of one side of a ZMTP connection."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SOCKET_TYPES: Final = (
     "XPUB",
     "XSUB",
 )
-#: With whom each may talk (RFC 28 to 31).
+#: The types with which each type may communicate (RFC 28 to 31).
 _PEERS: Final[dict[str, tuple[str, ...]]] = {
     "PAIR": ("PAIR",),
     "PUB": ("SUB", "XSUB"),
@@ -52,7 +52,7 @@ _PEERS: Final[dict[str, tuple[str, ...]]] = {
     "PUSH": ("PULL",),
     "PULL": ("PUSH",),
 }
-#: What a side that is anything is towards a peer.
+#: The type that matches each type of a peer.
 _MIRRORS: Final[dict[str, str]] = {
     "PAIR": "PAIR",
     "PUB": "XSUB",
@@ -74,7 +74,7 @@ def is_pair(one: str, other: str) -> bool:
 
 
 def mirror_of(socket_type: str) -> str:
-    """The type that suits a peer of this one; empty for a type that is unknown."""
+    """The type of socket that matches a peer of this type; empty for an unknown type."""
     return _MIRRORS.get(socket_type, "")
 
 
@@ -82,12 +82,12 @@ def mirror_of(socket_type: str) -> str:
 class ZmtpConfig:
     """One side of a connection.
 
-    ``socket_type`` may be empty where the peer speaks first (``as_server``, or ZMTP 2.0): then
-    :meth:`ZmtpConnection.ready` says it once the peer has said what it is.  ``as_server`` is about
-    PLAIN and CURVE, and about who waits; it has nothing to do with who connects.  ``user`` and
-    ``password`` are those that a client of PLAIN shows, ``keys`` those of CURVE.
+    ``socket_type`` may be empty if the peer identifies itself first (``as_server``, or ZMTP 2.0):
+    then :meth:`ZmtpConnection.ready` sends the type afterwards.  ``as_server`` is the role in PLAIN
+    and CURVE, and decides which side waits; it is independent of who connects.  ``user`` and
+    ``password`` are those of a PLAIN client, ``keys`` those of CURVE.
 
-    :raises ValueError: for what does not go together.
+    :raises ValueError: for values that do not fit together.
     """
 
     socket_type: str = ""
@@ -128,7 +128,7 @@ class ZmtpConfig:
             raise ValueError("a client of CURVE needs the key of its server, and a server has none")
 
     def handshake(self) -> Mechanism:
-        """This side of the mechanism, for one connection."""
+        """Create this side of the mechanism, for one connection."""
         if self.mechanism == PLAIN:
             return PlainServer() if self.as_server else PlainClient(self.user, self.password)
         keys = self.keys

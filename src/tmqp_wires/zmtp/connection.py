@@ -1,21 +1,22 @@
 """One connection of a ZeroMQ socket, either side: ZMTP 3.1, 3.0 and 2.0, without I/O.
 
 Theory of operation.  Each side sends ten bytes of signature and its version at once, and the rest
-of its greeting when it knows that the peer speaks 3.x: a peer of 2.0 would take the rest for
-something else, and libzmq waits for the version before it says more (facts 1.1).  Then the two say
-what they are: with 3.x as the *mechanism* wants (``mechanisms.py``, ``curve.py``), with 2.0 each
-sends the number of its type and its identity.
+of its greeting when it knows that the peer speaks 3.x: a peer of 2.0 would misread the rest, and
+libzmq waits for the version before it sends more (facts 1.1).  Then both sides identify themselves:
+with 3.x as the *mechanism* demands (``mechanisms.py``, ``curve.py``), with 2.0 each sends the
+number of its type and its identity.
 
-A side whose type depends on the peer's waits for what the peer says: ``PeerReady`` is the event,
-:meth:`ZmtpConnection.ready` or :meth:`ZmtpConnection.refuse` the answer.  With 2.0 it says its type
-as soon as it knows the peer's: JeroMQ 0.3 and libzmq 3.2 send their identity after that only.
+A side whose type depends on the peer's waits for the event ``PeerReady``; the caller answers it
+with :meth:`ZmtpConnection.ready` or :meth:`ZmtpConnection.refuse`.  With 2.0, the side sends its
+type as soon as it knows the peer's, because JeroMQ 0.3 and libzmq 3.2 send their identity only
+after that.
 
-What comes is read from one buffer.  A part that has not come whole is kept in the pieces in which
-it came, and joined once.  Every bound is checked as soon as a length is known, before what it is
-about is kept.  After a violation nothing more is read.
+Input is read from one buffer.  An incomplete part is kept in the pieces in which it arrived, and
+joined once.  Every limit is checked as soon as a length is known, before anything is kept.  After a
+violation nothing more is read.
 
-Behind a handshake of CURVE every frame carries another one in a box (``boxes.py``).  It is opened
-when it has come whole, and what is in it is read like a frame that came in the clear.
+After a CURVE handshake, every frame carries an encrypted one (``boxes.py``), which is decrypted
+when it is complete, and then read like an unencrypted frame.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _OPEN: Final = 6
 _OVER: Final = 7
 _RESERVED: Final = 0xF8
 _MOST_CONTEXT: Final = 16
-#: No frame is so small that it would be read in the clear.
+#: No frame is allowed to be unencrypted.
 _NONE: Final = -1
 #: Tenths of a second.
 _TTL_PER_S: Final = 10
@@ -78,41 +79,42 @@ _MOST_TTL: Final = 0xFFFF
 class ZmtpConnection:
     """One connection.
 
-    :param config: this side.
+    :param config: the configuration of this side.
     :param now: monotonic seconds.
 
-    Attributes: ``version``, the peer's, such as ``(3, 0)``, once it is known; ``is_over``, nothing
-    more will be read.
+    Attributes: ``version``, the peer's, such as ``(3, 0)``, ``(0, 0)`` until it is known;
+    ``is_over``, nothing more will be read.
     """
 
     def __init__(self, config: ZmtpConfig, now: float) -> None:
         self._config = config
         self._mechanism = config.handshake()
-        #: Seals and opens what comes behind the handshake, where that is sealed.
+        #: Encrypts and decrypts frames after a CURVE handshake.
         self._traffic: CurveTraffic | None = None
         self.version: tuple[int, int] = (0, 0)
-        #: Bytes of a part in the clear, of which there are none before the handshake is over.
+        #: The most bytes of an unencrypted part; none is allowed during the handshake.
         self._most = _NONE
         self._phase = _SIGNATURE_NEXT
         self._out: list[bytes] = [_SIGNATURE + bytes((_MAJOR,))]
-        #: What has come and is not whole, how much it is, and how much it must be.
+        #: Incomplete input, the number of its bytes, and how many are needed.
         self._pieces: list[bytes] = []
         self._held = 0
         self._needed = 0
-        #: The frames of a message that is not whole, and the bytes of their bodies.
+        #: The frames of an incomplete message, and the bytes of their bodies.
         self._frames: list[bytes] = []
         self._frames_bytes = 0
         self._peer_type = ""
         self._subscribes = False
         self._greeted = False
-        #: This side has said what it is; a PONG before that would be no part of a handshake.
+        #: Whether this side has identified itself; before that, a PONG would be invalid in the
+        #: handshake.
         self._has_said_itself = False
         self._pong = b""
-        #: When the handshake must be over, and how long it may have taken then.
+        #: When the handshake must be over, and the seconds that it may take.
         self._patience_s = config.handshake_s
         self._handshake_due = now + config.handshake_s
         self._heard = now
-        #: When the next PING is sent, and since when one is not answered.
+        #: When the next PING is due, and since when one is unanswered.
         self._ping_due = _NEVER
         self._pinged = _NEVER
         #: Seconds of silence after which the peer wants this side to give up; 0 for never.
@@ -125,13 +127,13 @@ class ZmtpConnection:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that have come and are not a whole message."""
+        """Bytes of incomplete messages and frames."""
         return self._held + self._frames_bytes
 
     # -- bytes in -------------------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Read bytes, cut in any way."""
+        """Read bytes, divided in any way."""
         if self._phase == _OVER or not data:
             return []
         self._heard = now
@@ -159,7 +161,7 @@ class ZmtpConnection:
         return events
 
     def forget(self) -> None:
-        """Read no more, and keep nothing of what has come."""
+        """Read nothing more, and drop all input and secrets."""
         self._drop_pieces()
         self._frames = []
         self._frames_bytes = 0
@@ -178,8 +180,8 @@ class ZmtpConnection:
     # -- the greeting ---------------------------------------------------------------------------
 
     def _read_greeting(self, data: bytes, at: int, events: list[Event]) -> int:
-        """Read the next part of the greeting from there; returns where it ends, *at* if it has not
-        come whole, or the connection is over."""
+        """Read the next part of the greeting at *at*; returns where it ends, or *at* if it is
+        incomplete or the connection is over."""
         left = len(data) - at
         phase = self._phase
         self._needed = 1
@@ -253,7 +255,7 @@ class ZmtpConnection:
             self._introduce(config.socket_type)
 
     def _read_identity(self, data: bytes, at: int, events: list[Event]) -> int:
-        """ZMTP 2.0: the identity is the first frame."""
+        """Read the identity of ZMTP 2.0, which is the first frame."""
         left = len(data) - at
         self._needed = 2
         if left < 2:
@@ -275,9 +277,9 @@ class ZmtpConnection:
     def _read_frames(
         self, data: bytes, at: int, events: list[Event], *, opened: bool = False
     ) -> int:
-        """Read frames from there; returns where those end that have come whole.
+        """Read frames from *at* on; returns where the last complete one ends.
 
-        :param opened: they were in a box.
+        :param opened: whether they were decrypted from a box.
         """
         size = len(data)
         sealed = self._traffic is not None and not opened
@@ -332,7 +334,7 @@ class ZmtpConnection:
         return at
 
     def _may_begin(self, flags: int, length: int, events: list[Event], sealed: bool) -> bool:
-        """Whether a frame that is not plain may come."""
+        """Whether a frame that is not an ordinary part may begin; if not, it is a violation."""
         if sealed:
             return self._may_be_box(flags, length, events)
         most = self._config.max_command_bytes
@@ -357,7 +359,7 @@ class ZmtpConnection:
         return False
 
     def _may_be_box(self, flags: int, length: int, events: list[Event]) -> bool:
-        """Whether a frame may be one that carries another."""
+        """Whether a frame may carry an encrypted one; if not, it is a violation."""
         most = max(self._least_of_limits(), self._config.max_command_bytes)
         if flags & (_RESERVED | MORE):
             self._violate(f"a frame with a box has the flags {flags:#04x}", events)
@@ -369,7 +371,7 @@ class ZmtpConnection:
         return False
 
     def _take_box(self, body: bytes, events: list[Event]) -> None:
-        """A frame that carries another one."""
+        """Decrypt the frame in a box, and read it."""
         traffic = self._traffic
         assert traffic is not None, "nothing is sealed without it"
         try:
@@ -380,7 +382,8 @@ class ZmtpConnection:
         self._read_frames(frame, 0, events, opened=True)
 
     def _may_add(self, length: int, events: list[Event]) -> bool:
-        """Whether a message of several parts may have one more of so many bytes."""
+        """Whether a message of several parts may have one more of *length* bytes; if not, it is a
+        violation."""
         config = self._config
         if len(self._frames) >= config.max_parts:
             self._violate(f"a message has more than {config.max_parts} parts", events)
@@ -410,7 +413,7 @@ class ZmtpConnection:
             events.append(Cancel(data))
         elif name == b"PING":
             self._take_ping(data, events)
-        # PONG has been heard, which is all there is to it; others are of versions to come.
+        # PONG needs no further handling; other commands are from future versions.
 
     def _take_handshake(self, name: bytes, data: bytes, events: list[Event]) -> None:
         mechanism = self._mechanism
@@ -425,7 +428,7 @@ class ZmtpConnection:
         if what == SPEAK:
             self._introduce(self._config.socket_type)
         if what != HEARD:
-            # A command is taken when it is heard.
+            # Commands are taken at the time when they are received.
             due = self._heard + mechanism.keeps_s
             if due < self._handshake_due:
                 self._handshake_due, self._patience_s = due, mechanism.keeps_s
@@ -453,7 +456,7 @@ class ZmtpConnection:
     def _meet(
         self, socket_type: str, identity: bytes, found: dict[str, bytes], events: list[Event]
     ) -> None:
-        """The peer has said what it is."""
+        """The peer has identified itself."""
         self._phase = _OPEN
         self._peer_type = socket_type
         self._subscribes = socket_type in ("SUB", "XSUB")
@@ -469,20 +472,20 @@ class ZmtpConnection:
         mechanism.password = b""
 
     def _least_of_limits(self) -> int:
-        """Bytes of a part."""
+        """The most bytes of one part."""
         return min(self._config.max_part_bytes, self._config.max_message_bytes)
 
     # -- what this side says --------------------------------------------------------------------
 
     def _say_old(self, socket_type: str) -> None:
-        """ZMTP 2.0: the number of the type, and the identity as a frame."""
+        """Identify this side with ZMTP 2.0: the number of its type, and its identity as a frame."""
         identity = self._config.identity
         self._has_said_itself = True
         number = SOCKET_TYPES.index(socket_type)
         self._out.append(bytes((number, 0, len(identity))) + identity)
 
     def _introduce(self, socket_type: str) -> None:
-        """ZMTP 3.x: say what this side is."""
+        """Identify this side with ZMTP 3.x."""
         config = self._config
         pairs = [("Socket-Type", socket_type.encode())]
         if socket_type in ("REQ", "DEALER", "ROUTER"):
@@ -495,7 +498,7 @@ class ZmtpConnection:
             self._pong = b""
 
     def ready(self, socket_type: str) -> None:
-        """Say what this side is, after ``PeerReady``, unless that was said before."""
+        """Identify this side after ``PeerReady``, unless it was done before."""
         if self._has_said_itself:
             return
         self._introduce(socket_type)
@@ -503,9 +506,10 @@ class ZmtpConnection:
         self._most = self._least_of_limits()
 
     def refuse(self, reason: str) -> None:
-        """Refuse the peer for good: it will not come again.  Close the connection then.
+        """Refuse the peer permanently, so that it does not reconnect.  Close the connection
+        afterwards.
 
-        A client of CURVE has no word for it, behind the handshake.
+        After a CURVE handshake, no ERROR is sent.
         """
         may_say = self._greeted and self._traffic is None
         self.forget()
@@ -516,24 +520,24 @@ class ZmtpConnection:
     def send_message(self, parts: Sequence[bytes]) -> None:
         """Send a message.
 
-        :raises ValueError: for one without parts.
+        :raises ValueError: for a message without parts.
         """
         self.send_frames(message_frames(parts))
 
     def send_frames(self, raw: bytes) -> None:
-        """Send frames: messages, and commands of this side."""
+        """Send encoded frames of messages or commands."""
         traffic = self._traffic
         self._out.append(raw if traffic is None else traffic.sealed(raw))
 
     def subscribe(self, prefix: bytes) -> None:
-        """Ask for messages whose first part begins so."""
+        """Subscribe to messages whose first part begins with *prefix*."""
         if self.version >= (3, 1):
             self.send_frames(command_frame(b"SUBSCRIBE", prefix))
         else:
             self.send_frames(message_frames((b"\x01" + prefix,)))
 
     def cancel(self, prefix: bytes) -> None:
-        """Take a subscription back."""
+        """Cancel a subscription."""
         if self.version >= (3, 1):
             self.send_frames(command_frame(b"CANCEL", prefix))
         else:
@@ -564,15 +568,15 @@ class ZmtpConnection:
         return None if due == _NEVER else due
 
     def excuse_silence(self, now: float) -> None:
-        """The transport was not read from until *now*: that nothing came says nothing."""
+        """Count the peer as heard at *now*, because the transport was not read from before."""
         self._heard = now
         self._pinged = _NEVER
 
     def on_deadline(self, now: float) -> list[Event]:
-        """Do what is due: a PING, or the end.
+        """Send a PING, or give up the peer.
 
-        As in libzmq a PING goes out time and again, however much the peer says: each tells the peer
-        for how long it may hear nothing, and to one that only speaks nothing else is said.
+        As in libzmq, PINGs are sent regularly even if the peer sends much, because each tells the
+        peer how long a silence it may tolerate, and a peer that only sends gets nothing else.
         """
         events: list[Event] = []
         if self._phase == _OVER:

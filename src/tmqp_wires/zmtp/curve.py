@@ -1,7 +1,7 @@
-"""CURVE (ZeroMQ RFC 26): both sides prove by keys who they are, and all behind that is sealed.
+"""CURVE (ZeroMQ RFC 26): both sides authenticate by keys, and everything after that is encrypted.
 
-Theory of operation.  Each side has a pair of keys for ever (C of the client, S of the server) and
-draws another for this connection (C', S').  The client knows S beforehand.
+Theory of operation.  Each side has a permanent pair of keys (C of the client, S of the server) and
+generates another for this connection (C', S').  The client knows S beforehand.
 
     HELLO     C', and a box of zeros from C' to S: the client knows S
     WELCOME   a box from S to C': S', and the cookie
@@ -9,11 +9,12 @@ draws another for this connection (C', S').  The client knows S beforehand.
               to S' that holds C' and S: the client has the secret key of C
     READY     a box from S' to C': the server's metadata
 
-Between WELCOME and INITIATE the server keeps nothing of the client, and not its own S' either: they
-are in the cookie, under a key that the server draws for it and forgets a minute later, or as soon
-as the cookie has come back.  So who learns S's secret one day can read nothing that was recorded.
+Between WELCOME and INITIATE, the server keeps neither anything of the client nor its own S': they
+are in the cookie, encrypted with a key that the server generates for it and forgets after a minute,
+or as soon as the cookie comes back.  So an attacker who learns S's secret later cannot decrypt
+recorded traffic.
 
-The numbers of the boxes of each side rise, from HELLO to the last MESSAGE.
+The numbers of each side's boxes increase, from HELLO to the last MESSAGE.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ __all__ = ["COOKIE_S", "CurveClient", "CurveKeys", "CurveServer"]
 #: For how many seconds the key of a cookie is kept.
 COOKIE_S: Final = 60.0
 _VERSION: Final = b"\x01\x00"
-#: Of HELLO: so that no answer is larger than what was asked (the sender's address may be forged).
+#: Padding of HELLO, so that no answer is larger than the request (the sender's address may be
+#: forged).
 _PADDING: Final = bytes(72)
 _ZEROS: Final = bytes(64)
 _LONG_NONCE_BYTES: Final = 16
 _COOKIE_BYTES: Final = _LONG_NONCE_BYTES + 2 * KEY_BYTES + SEAL_BYTES
 _VOUCH_BYTES: Final = 2 * KEY_BYTES + SEAL_BYTES
-#: What commands have behind their names; INITIATE and READY without metadata.
+#: The bytes of commands after their names; of INITIATE and READY without metadata.
 _HELLO_BYTES: Final = 2 + len(_PADDING) + KEY_BYTES + NONCE_BYTES + len(_ZEROS) + SEAL_BYTES
 _WELCOME_BYTES: Final = _LONG_NONCE_BYTES + KEY_BYTES + _COOKIE_BYTES + SEAL_BYTES
 _IN_INITIATE_BYTES: Final = KEY_BYTES + _LONG_NONCE_BYTES + _VOUCH_BYTES
 _INITIATE_BYTES: Final = _COOKIE_BYTES + NONCE_BYTES + _IN_INITIATE_BYTES + SEAL_BYTES
 _READY_BYTES: Final = NONCE_BYTES + SEAL_BYTES
 _NAME_BYTES: Final = 1
-#: What nonces begin with.
+#: The beginnings of nonces.
 _HELLO: Final = b"CurveZMQHELLO---"
 _INITIATE: Final = b"CurveZMQINITIATE"
 _READY: Final = b"CurveZMQREADY---"
@@ -57,10 +59,10 @@ _VOUCH: Final = b"VOUCH---"
 class CurveKeys:
     """The keys of one side.
 
-    ``secret_key`` is its own for ever.  ``server_key`` is the public key of the server to which a
-    client connects; a server has none.
+    ``secret_key`` is its own permanent one.  ``server_key`` is the public key of the server to
+    which a client connects; a server has none.
 
-    :raises ValueError: for a key that has not 32 bytes.
+    :raises ValueError: for a key that does not have 32 bytes.
     """
 
     cryptography: Cryptography = field(repr=False)
@@ -73,12 +75,12 @@ class CurveKeys:
 
     @property
     def public_key(self) -> bytes:
-        """The key that belongs to the secret one."""
+        """The public key for the secret one."""
         return self.cryptography.public_key(self.secret_key)
 
 
 class _Side(Mechanism):
-    """What both sides do."""
+    """The common part of both sides."""
 
     def __init__(self, keys: CurveKeys) -> None:
         super().__init__()
@@ -95,9 +97,9 @@ class _Side(Mechanism):
         return self._said.to_bytes(NONCE_BYTES, "big")
 
     def _open(self, what: str, box: bytes, nonce: bytes, key: bytes) -> bytes:
-        """What is in a box of the peer.
+        """Decrypt a box of the peer.
 
-        :raises ValueError: when it cannot be opened, named for *what* it is.
+        :raises ValueError: when it cannot be decrypted; the text names it as *what*.
         """
         try:
             return self._cryptography.open(box, nonce, key)
@@ -105,10 +107,12 @@ class _Side(Mechanism):
             raise ValueError(f"the box of {what} cannot be opened") from None
 
     def _hear_number(self, name: str, number: bytes) -> None:
-        """The number of the peer's next box."""
+        """Check the number of the peer's next box."""
         value = int.from_bytes(number, "big")
         if value <= self._heard:
-            raise ValueError(f"the number {value} of {name} does not rise: {self._heard} was there")
+            raise ValueError(
+                f"the number {value} of {name} is not above the previous one, {self._heard}"
+            )
         self._heard = value
 
     def _traffic(self, *, as_server: bool) -> CurveTraffic:
@@ -121,7 +125,7 @@ class _Side(Mechanism):
         )
 
     def forget(self) -> None:
-        """Keep no secret."""
+        """Drop all secrets."""
         super().forget()
         self._key = b""
 
@@ -143,13 +147,13 @@ class CurveServer(_Side):
         self._has_cookie = False
 
     def most_bytes(self, limit: int) -> int:
-        """HELLO has its size; the metadata of INITIATE may have so many bytes."""
+        """The size of HELLO, or that of an INITIATE whose metadata have *limit* bytes."""
         if not self._has_cookie:
             return _NAME_BYTES + len("HELLO") + _HELLO_BYTES
         return _NAME_BYTES + len("INITIATE") + _INITIATE_BYTES + limit
 
     def take(self, name: bytes, data: bytes, out: list[bytes]) -> int:
-        """HELLO, then INITIATE."""
+        """Take HELLO, then INITIATE."""
         if self._has_cookie:
             if name != b"INITIATE":
                 raise unexpected(name, b"INITIATE")
@@ -208,7 +212,7 @@ class CurveServer(_Side):
         self.public_key = public
 
     def introduce(self, metadata: bytes) -> bytes:
-        """READY; what comes behind it is sealed."""
+        """Make READY; everything after it is encrypted."""
         number = self._next_number()
         box = self._cryptography.seal(metadata, _READY + number, self._key)
         self.traffic = self._traffic(as_server=True)
@@ -216,7 +220,7 @@ class CurveServer(_Side):
         return command_frame(b"READY", number + box)
 
     def forget(self) -> None:
-        """Keep no secret."""
+        """Drop all secrets."""
         super().forget()
         self._cookie_key = b""
 
@@ -232,7 +236,7 @@ class CurveClient(_Side):
         self._cookie = b""
 
     def begin(self) -> bytes:
-        """HELLO."""
+        """Make HELLO."""
         cryptography = self._cryptography
         number = self._next_number()
         key = cryptography.shared_key(self._keys.server_key, self._secret)
@@ -241,11 +245,11 @@ class CurveClient(_Side):
         return command_frame(b"HELLO", b"".join((_VERSION, _PADDING, public, number, box)))
 
     def most_bytes(self, limit: int) -> int:
-        """WELCOME is no larger than a READY may be."""
+        """Enough for WELCOME, and for a READY whose metadata have *limit* bytes."""
         return _NAME_BYTES + len("WELCOME") + _WELCOME_BYTES + limit
 
     def take(self, name: bytes, data: bytes, out: list[bytes]) -> int:
-        """WELCOME, then READY."""
+        """Take WELCOME, then READY."""
         if not self._cookie:
             if name != b"WELCOME":
                 raise unexpected(name, b"WELCOME")
@@ -272,7 +276,7 @@ class CurveClient(_Side):
         self._key = cryptography.shared_key(self._server, self._secret)
 
     def introduce(self, metadata: bytes) -> bytes:
-        """INITIATE."""
+        """Make INITIATE."""
         cryptography, keys = self._cryptography, self._keys
         nonce = cryptography.random(_LONG_NONCE_BYTES)
         key = cryptography.shared_key(self._server, keys.secret_key)
@@ -285,6 +289,6 @@ class CurveClient(_Side):
         return command_frame(b"INITIATE", self._cookie + number + box)
 
     def forget(self) -> None:
-        """Keep no secret."""
+        """Drop all secrets."""
         super().forget()
         self._secret = b""

@@ -1,4 +1,4 @@
-"""What a ZMTP peer has said, one class for each kind."""
+"""Events of a ZMTP peer, one class for each kind."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ __all__ = [
 
 @final
 class PeerReady:
-    """The peer has said what it is; answer with ``ready`` or ``refuse`` if that was not done.
+    """The peer has identified itself; answer with ``ready`` or ``refuse``, unless this side has
+    already identified itself.
 
-    ``socket_type`` is in upper case, ``identity`` empty for a peer without one, ``properties`` are
-    its other metadata, by their names in lower case.  ``user`` and ``password`` are those of PLAIN,
-    ``public_key`` is the one of CURVE whose secret key the peer has.
+    ``socket_type`` is in upper case, ``identity`` is empty for a peer without one, ``properties``
+    are its other metadata, by lower-case names.  ``user`` and ``password`` are those of PLAIN,
+    ``public_key`` is the peer's CURVE key, which it has proven to own.
     """
 
     __slots__ = ("identity", "password", "properties", "public_key", "socket_type", "user")
@@ -50,7 +51,7 @@ class PeerReady:
 
 @final
 class MessageReceived:
-    """A message.  ``raw`` are its frames as they came, in one piece."""
+    """A message.  ``raw`` has its frames as received, in one piece."""
 
     __slots__ = ("raw",)
 
@@ -59,7 +60,7 @@ class MessageReceived:
 
     @property
     def parts(self) -> list[bytes]:
-        """What its frames hold."""
+        """The bodies of its frames."""
         return parts_of(self.raw)
 
     def __repr__(self) -> str:
@@ -68,7 +69,7 @@ class MessageReceived:
 
 @final
 class Subscribe:
-    """Send messages whose first part begins so."""
+    """The peer subscribes to messages whose first part begins with ``prefix``."""
 
     __slots__ = ("prefix",)
 
@@ -81,7 +82,7 @@ class Subscribe:
 
 @final
 class Cancel:
-    """Take back one such subscription."""
+    """The peer cancels one such subscription."""
 
     __slots__ = ("prefix",)
 
@@ -94,7 +95,7 @@ class Cancel:
 
 @final
 class PeerError:
-    """The peer has refused this side for good, and says why."""
+    """The peer has refused this side permanently, with a reason."""
 
     __slots__ = ("reason",)
 
@@ -107,7 +108,7 @@ class PeerError:
 
 @final
 class Violation:
-    """The peer has broken the protocol, a limit or a time: the connection is over."""
+    """The peer has violated the protocol, a limit or a timeout: the connection is over."""
 
     __slots__ = ("text",)
 

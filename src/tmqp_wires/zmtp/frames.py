@@ -1,7 +1,7 @@
 """Frames of ZMTP 2.0 and 3.x, the messages and commands made of them, and metadata.
 
 A frame is a byte of flags, the length of its body in one byte or in eight (``LONG``), and the body.
-A message is one frame or several, of which all but the last have ``MORE``.  A command is one frame
+A message is one or several frames; all but the last have the flag ``MORE``.  A command is one frame
 whose body begins with its name.
 """
 
@@ -48,12 +48,12 @@ def _head(flags: int, size: int) -> bytes:
 
 
 def frame(flags: int, body: bytes) -> bytes:
-    """One frame, with these flags and the length that it needs."""
+    """Encode one frame; the flag ``LONG`` is added if it needs eight bytes of length."""
     return _head(flags, len(body)) + body
 
 
 def bounds(raw: bytes, at: int) -> tuple[int, int]:
-    """Where the body of the frame begins that begins there, and where it ends."""
+    """Where the body of the frame at *at* begins, and where it ends."""
     if raw[at] & LONG:
         begin = at + _LONG_HEAD
         return begin, begin + int.from_bytes(raw[at + 1 : begin], "big")
@@ -62,7 +62,7 @@ def bounds(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def message_frames(parts: Sequence[bytes]) -> bytes:
-    """A message, as it is sent.
+    """Encode a message.
 
     :raises ValueError: for a message without parts.
     """
@@ -80,7 +80,7 @@ def message_frames(parts: Sequence[bytes]) -> bytes:
 
 
 def more_frames(parts: Iterable[bytes]) -> bytes:
-    """The beginning of a message: frames behind which others come."""
+    """Encode the first parts of a message, which others follow."""
     pieces: list[bytes] = []
     for part in parts:
         pieces.append(_head(MORE, len(part)))
@@ -89,7 +89,7 @@ def more_frames(parts: Iterable[bytes]) -> bytes:
 
 
 def command_frame(name: bytes, data: bytes = b"") -> bytes:
-    """A command, as it is sent."""
+    """Encode a command."""
     size = 1 + len(name) + len(data)
     return b"".join((_head(COMMAND, size), bytes((len(name),)), name, data))
 
@@ -106,7 +106,7 @@ def first_part(raw: bytes) -> bytes:
 
 
 def parts_of(raw: bytes) -> list[bytes]:
-    """The parts of a message that is whole."""
+    """The parts of a complete message."""
     parts: list[bytes] = []
     at = 0
     size = len(raw)
@@ -119,7 +119,7 @@ def parts_of(raw: bytes) -> list[bytes]:
 def split_command(body: bytes) -> tuple[bytes, bytes]:
     """The name and the data of a command.
 
-    :raises ValueError: when it has no name, or ends in it.
+    :raises ValueError: when it has no name, or its name is incomplete.
     """
     size = body[0] if body else 0
     end = 1 + size
@@ -129,9 +129,9 @@ def split_command(body: bytes) -> tuple[bytes, bytes]:
 
 
 def metadata_bytes(properties: Iterable[tuple[str, bytes]]) -> bytes:
-    """Metadata, as READY and INITIATE carry them.
+    """Encode metadata, as in READY and INITIATE.
 
-    :raises ValueError: for a name that cannot be one.
+    :raises ValueError: for an invalid name.
     """
     pieces: list[bytes] = []
     for name, value in properties:
@@ -143,7 +143,7 @@ def metadata_bytes(properties: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def read_metadata(data: bytes) -> dict[str, bytes]:
-    """Properties by their names in lower case; of a name that comes twice, the last one.
+    """Read metadata: values by lower-case names; the last of equal names counts.
 
     :raises ValueError: when they cannot be read.
     """
@@ -169,7 +169,8 @@ def _is_name(name: bytes) -> bool:
 
 
 def pack_parts(parts: Iterable[bytes]) -> bytes:
-    """Parts as one body, ``application/x-zmq-multipart``: each behind its length in four bytes.
+    """Join parts into one body, ``application/x-zmq-multipart``: each after its length in four
+    bytes.
 
     :raises ValueError: for a part of 4 GiB or more.
     """

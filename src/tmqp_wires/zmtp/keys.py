@@ -1,8 +1,8 @@
-"""Keys of CURVE as text: Z85 (ZeroMQ RFC 32), and the files in which programs keep them.
+"""Keys of CURVE as text: Z85 (ZeroMQ RFC 32), and key files.
 
-A key has 32 bytes, which are 40 characters of Z85.  A file holds one such line, or is what pyzmq's
-``create_certificates`` and czmq's ``zcert`` write: lines ``public-key = "..."`` and
-``secret-key = "..."``.
+A key has 32 bytes, which are 40 characters of Z85.  A file has one such line, or the form of
+pyzmq's ``create_certificates`` and czmq's ``zcert``: lines ``public-key = "..."`` and ``secret-key
+= "..."``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _SECRET: Final = "secret-key"
 
 
 def z85_text(data: bytes) -> str:
-    """Bytes as Z85.
+    """Encode bytes as Z85.
 
-    :raises ValueError: when their number is no multiple of four.
+    :raises ValueError: when their number is not a multiple of four.
     """
     if len(data) % _GROUP_BYTES:
         raise ValueError(f"Z85 encodes groups of 4 bytes, not {len(data)} bytes")
@@ -50,9 +50,9 @@ def z85_text(data: bytes) -> str:
 
 
 def z85_bytes(text: str) -> bytes:
-    """The bytes that a text of Z85 stands for.
+    """Decode Z85.
 
-    :raises ValueError: when it stands for none; the text is not repeated, it may be a secret.
+    :raises ValueError: when it is invalid; the error does not repeat it: it may be a secret.
     """
     if len(text) % _GROUP_DIGITS:
         raise ValueError(f"Z85 has groups of 5 characters, not {len(text)} characters")
@@ -70,14 +70,14 @@ def z85_bytes(text: str) -> bytes:
 
 
 def key_text(key: bytes) -> str:
-    """A key, as people write it."""
+    """A key as Z85."""
     return z85_text(key)
 
 
 def key_from(text: str) -> bytes:
-    """The key that a text stands for.
+    """Read a key from Z85.
 
-    :raises ValueError: when it stands for none; the text is not repeated, it may be a secret.
+    :raises ValueError: when it is invalid; the error does not repeat it: it may be a secret.
     """
     if len(text) != _KEY_DIGITS:
         raise ValueError(f"a key of CURVE has {_KEY_DIGITS} characters of Z85, not {len(text)}")
@@ -87,7 +87,7 @@ def key_from(text: str) -> bytes:
 def secret_key_in(contents: str) -> bytes:
     """The secret key in the contents of a file.
 
-    :raises ValueError: when there is none; the contents are not repeated.
+    :raises ValueError: when there is none; the error does not repeat the contents.
     """
     lines = [line.strip() for line in contents.splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
@@ -101,7 +101,7 @@ def secret_key_in(contents: str) -> bytes:
 
 
 def key_file(public_key: bytes, secret_key: bytes) -> str:
-    """The contents of a file with both keys, which programs of ZeroMQ read, too."""
+    """The contents of a file with both keys, which other ZeroMQ programs can also read."""
     return (
         "# Keys of ZeroMQ's CURVE.  The owner of the secret key is this server, or this client.\n"
         "metadata\n"

@@ -1,7 +1,8 @@
-"""How two sides of ZMTP 3.x prove who they are and say what they are: NULL and PLAIN.
+"""The handshakes of ZMTP 3.x by which both sides authenticate and identify themselves: NULL and
+PLAIN.
 
 A :class:`Mechanism` is one side of one handshake.  It takes the commands of the peer, and makes
-those of this side; what is in the metadata is not its business.  CURVE is in ``curve.py``.
+those of this side; it does not read the metadata.  CURVE is in ``curve.py``.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ __all__ = [
     "unexpected",
 ]
 
-#: What a command of the peer leads to: nothing yet; this side is to say what it is; the peer has
-#: said what it is.
+#: What to do after a command of the peer: nothing; identify this side; read the peer's metadata.
 NOTHING: Final = 0
 SPEAK: Final = 1
 HEARD: Final = 2
@@ -32,7 +32,7 @@ FOR_EVER: Final = float("inf")
 
 
 def unexpected(name: bytes, expected: bytes) -> ValueError:
-    """The peer has sent another command than was its turn."""
+    """The error for a command that is not the expected one."""
     told = name.decode("ascii", "replace")
     return ValueError(f"the peer sent {told!r} instead of {expected.decode()}")
 
@@ -40,10 +40,10 @@ def unexpected(name: bytes, expected: bytes) -> ValueError:
 class Mechanism:
     """One side of a handshake.
 
-    Attributes: ``metadata``, the peer's, once it has said them; ``user`` and ``password``, those
-    that a client of PLAIN has shown, and ``public_key``, which the peer of CURVE has proven to be
-    its own; ``traffic``, what seals everything behind the handshake, None where nothing is sealed;
-    ``keeps_s``, for how many seconds the handshake can continue from here.
+    Attributes: ``metadata``, the peer's, once it has sent them; ``user`` and ``password``, those of
+    a PLAIN client; ``public_key``, which the CURVE peer has proven to own; ``traffic``, which
+    encrypts everything after the handshake, None without encryption; ``keeps_s``, for how many more
+    seconds the handshake can continue.
     """
 
     def __init__(self) -> None:
@@ -55,31 +55,31 @@ class Mechanism:
         self.keeps_s = FOR_EVER
 
     def begin(self) -> bytes:
-        """What this side says first, once both have named the mechanism."""
+        """The first command of this side, once both have named the mechanism; may be empty."""
         return b""
 
     def most_bytes(self, limit: int) -> int:
-        """How many bytes the peer's next command may have, where one in the clear has so many."""
+        """The most bytes of the peer's next command, if an unencrypted one may have *limit*."""
         return limit
 
     def take(self, name: bytes, data: bytes, out: list[bytes]) -> int:
-        """Take a command of the peer; what is answered at once is added to *out*.
+        """Take a command of the peer; an immediate answer is added to *out*.
 
-        :returns: what it leads to.
-        :raises ValueError: when it is not the one that is expected; the text says why.
+        :returns: what to do next.
+        :raises ValueError: when it is invalid or not the expected one; the text says why.
         """
         raise NotImplementedError
 
     def introduce(self, metadata: bytes) -> bytes:
-        """The command by which this side says what it is."""
+        """The command that identifies this side."""
         return command_frame(b"READY", metadata)
 
     def forget(self) -> None:
-        """Keep no secret: the connection is over."""
+        """Drop all secrets, because the connection is over."""
         self.password = b""
 
     def _hear(self, name: bytes, data: bytes, expected: bytes) -> int:
-        """The peer says what it is, by this command."""
+        """Take the peer's metadata from this command."""
         if name != expected:
             raise unexpected(name, expected)
         self.metadata = data
@@ -88,23 +88,24 @@ class Mechanism:
 
 @final
 class NullMechanism(Mechanism):
-    """NULL: both sides say what they are, in any order."""
+    """NULL: both sides identify themselves, in any order."""
 
     def take(self, name: bytes, data: bytes, out: list[bytes]) -> int:
-        """READY."""
+        """Take READY."""
         return self._hear(name, data, b"READY")
 
 
 @final
 class PlainServer(Mechanism):
-    """PLAIN: the client shows a name and a password, and is made welcome before they are judged."""
+    """The server of PLAIN: the client sends a name and a password, and gets WELCOME before they are
+    checked."""
 
     def __init__(self) -> None:
         super().__init__()
         self._is_welcome = False
 
     def take(self, name: bytes, data: bytes, out: list[bytes]) -> int:
-        """HELLO, then INITIATE."""
+        """Take HELLO, then INITIATE."""
         if self._is_welcome:
             return self._hear(name, data, b"INITIATE")
         if name != b"HELLO":
@@ -115,7 +116,7 @@ class PlainServer(Mechanism):
         return NOTHING
 
     def _read_hello(self, data: bytes) -> None:
-        """A name and a password, each behind its length in a byte."""
+        """Read a name and a password, each after its length in a byte."""
         password_at = 2 + data[0] if data else 0
         if not password_at or password_at > len(data):
             raise ValueError("HELLO has no name and password")
@@ -127,9 +128,9 @@ class PlainServer(Mechanism):
 
 @final
 class PlainClient(Mechanism):
-    """PLAIN, the other side.
+    """The client of PLAIN.
 
-    :param user: at most 255 bytes, as the password.
+    :param user: at most 255 bytes, like the password.
     """
 
     def __init__(self, user: bytes, password: bytes) -> None:
@@ -138,11 +139,11 @@ class PlainClient(Mechanism):
         self._is_welcome = False
 
     def begin(self) -> bytes:
-        """HELLO."""
+        """Make HELLO."""
         return command_frame(b"HELLO", self._hello)
 
     def take(self, name: bytes, data: bytes, out: list[bytes]) -> int:
-        """WELCOME, then READY."""
+        """Take WELCOME, then READY."""
         if self._is_welcome:
             return self._hear(name, data, b"READY")
         if name != b"WELCOME":
@@ -151,5 +152,5 @@ class PlainClient(Mechanism):
         return SPEAK
 
     def introduce(self, metadata: bytes) -> bytes:
-        """INITIATE."""
+        """Make INITIATE."""
         return command_frame(b"INITIATE", metadata)

@@ -1,7 +1,7 @@
-"""The cryptography of CURVE, by PyNaCl, which the extra ``zmtp`` brings.
+"""The cryptography of CURVE by PyNaCl, which the extra ``zmtp`` installs.
 
-It is imported when it is first needed; :class:`tmqp_wires.zmtp.boxes.Cryptography` is what
-another library would have to offer in its place.
+PyNaCl is imported when it is first needed; another library can replace it by implementing
+:class:`tmqp_wires.zmtp.boxes.Cryptography`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ __all__ = ["sodium"]
 
 
 def sodium() -> Cryptography:
-    """The cryptography of libsodium.
+    """Create the cryptography of libsodium.
 
-    :raises ModuleNotFoundError: without PyNaCl; the text says what to install.
+    :raises ModuleNotFoundError: when PyNaCl is missing; the text says what to install.
     """
     try:
         bindings = importlib.import_module("nacl.bindings")
@@ -38,17 +38,17 @@ class _Sodium:
         self._fault = fault
 
     def random(self, size: int) -> bytes:
-        """So many bytes that nobody can guess."""
+        """Cryptographically secure random bytes."""
         found: bytes = self._bindings.randombytes(size)
         return found
 
     def public_key(self, secret: bytes) -> bytes:
-        """The public key that belongs to a secret one."""
+        """The public key for a secret one."""
         found: bytes = self._bindings.crypto_scalarmult_base(secret)
         return found
 
     def shared_key(self, public: bytes, secret: bytes) -> bytes:
-        """The key that both owners of two pairs have."""
+        """The key that both sides share."""
         try:
             found: bytes = self._bindings.crypto_box_beforenm(public, secret)
         except self._fault as error:  # a point whose multiples an attacker knows
@@ -56,12 +56,12 @@ class _Sodium:
         return found
 
     def seal(self, text: bytes, nonce: bytes, key: bytes) -> bytes:
-        """A box."""
+        """Encrypt a text."""
         found: bytes = self._bindings.crypto_box_afternm(text, nonce, key)
         return found
 
     def open(self, box: bytes, nonce: bytes, key: bytes) -> bytes:
-        """What is in a box."""
+        """Decrypt a box."""
         try:
             found: bytes = self._bindings.crypto_box_open_afternm(box, nonce, key)
         except self._fault as error:

@@ -293,7 +293,7 @@ def test_a_handshake_that_ends_early_is_no_peer(size: int) -> None:
         (lambda c: c.hello(version=b"\2\0"), "speaks CURVE 2.0, here it is 1.0"),
         (lambda c: c.hello(padding=b"x" * 72), "the padding of HELLO is not zeros"),
         (lambda c: c.hello(text=b"x" * 64), "does not hold zeros"),
-        (lambda c: c.hello(number=0), "the number 0 of HELLO does not rise"),
+        (lambda c: c.hello(number=0), "the number 0 of HELLO is not above the previous one"),
         (lambda c: c.hello(public=bytes(32)), "a public key is invalid"),
         (lambda c: c.hello(public=b"x" * 32), "the box of HELLO cannot be opened"),
         (command_frame(b"INITIATE", bytes(190)), "'INITIATE' instead of HELLO"),
@@ -311,7 +311,10 @@ def test_a_hello_that_is_not_right_is_not_answered(make: Said[RawClient], reason
     ("make", "reason"),
     [
         (lambda c: c.initiate(cookie=bytes(96)), "the box of the cookie cannot be opened"),
-        (lambda c: c.initiate(number=1), "the number 1 of INITIATE does not rise: 1 was there"),
+        (
+            lambda c: c.initiate(number=1),
+            "the number 1 of INITIATE is not above the previous one, 1",
+        ),
         (lambda c: c.initiate(vouched=bytes(64)), "the vouch is for another connection"),
         (lambda c: c.initiate(vouched=bytes(c.transient.public_key) + bytes(32)), "the vouch is"),
         (lambda c: c.initiate(public=SERVER_PUBLIC), "the box of the vouch cannot be opened"),
@@ -340,7 +343,7 @@ def test_a_cookie_is_good_for_its_own_connection_once() -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda c: c.message(2, b"\0x"), "the MESSAGE 2 comes behind 2"),
+        (lambda c: c.message(2, b"\0x"), "the MESSAGE 2 follows 2"),
         (lambda c: c.message(3, b"\0x")[:1] + b"\x20" + bytes(32), "32 bytes, not 33 to 100033"),
         (lambda c: c.message(3, b"\4x"), "a box has the flags 0x04"),
         (lambda c: c.message(3, b"\3\4PING\0\0"), "a command has one frame"),
@@ -366,10 +369,10 @@ def test_boxes_that_come_again_or_out_of_order_end_it() -> None:
     third, fourth = client.message(3, b"\0x"), client.message(4, b"\0y")
     events = zmtp.receive(fourth + third, 0.0)
     assert told(events[:1]) == ["MessageReceived([b'y'])"]
-    assert "the MESSAGE 3 comes behind 4" in fault_of(events[1:])
+    assert "the MESSAGE 3 follows 4" in fault_of(events[1:])
     zmtp, client = connected()
     third = client.message(3, b"\0x")
-    assert "the MESSAGE 3 comes behind 3" in fault_of(zmtp.receive(third + third, 0.0)[1:])
+    assert "the MESSAGE 3 follows 3" in fault_of(zmtp.receive(third + third, 0.0)[1:])
 
 
 def test_numbers_may_be_left_out() -> None:

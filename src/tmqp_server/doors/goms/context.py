@@ -44,7 +44,7 @@ class GomsContext:
         self.channels = {topic: names.channel_of(topic.encode()) for topic in options.topics}
 
     def changes(self) -> QueueChanges:
-        """How queues are made: everybody who listens gets a message, and nobody answers."""
+        """The options of new queues: broadcast, without acknowledgements."""
         return QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
 
     def topic_of(self, channel: str) -> str:
@@ -52,5 +52,5 @@ class GomsContext:
         return self.names.foreign_name(channel).decode("utf-8", "replace")
 
     def echoes(self, dialect: Dialect) -> bool:
-        """Whether a sender gets its own messages."""
+        """Whether clients of this dialect get their own messages back."""
         return _ECHOES.get(self.options.echo, dialect is Dialect.TYPE)

@@ -22,9 +22,9 @@ class GomsDoor(QueuesOnly):
     """goMS.
 
     :param new_id: makes the ids of messages and clients.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param names: turns topics into channels and back.
-    :param datagrams: each chunk is one datagram, and so is each answer.
+    :param datagrams: whether each chunk and each answer is one datagram.
     """
 
     name = DOOR
@@ -52,11 +52,11 @@ class GomsDoor(QueuesOnly):
         )
 
     def open(self, session: int, now: float) -> GomsSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return GomsSession(self.context, session)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """The data in a line; the session writes them as its client's dialect wants."""
+        """The data as a line, which each session writes in its client's dialect."""
         message = effect.message
         wire = message.wire
         if isinstance(wire, GomsMessage):
@@ -64,7 +64,7 @@ class GomsDoor(QueuesOnly):
         return quoted(text_of(self.letters.of(message, effect.channel).body)) + b"\n"
 
     def encode_run(self, effect: DeliverRun) -> bytes:
-        """The data of each in a line."""
+        """The data of each message as a line."""
         wire = effect.run.wire
         if isinstance(wire, GomsRun):
             return wire.lines(effect.start, effect.step, effect.stop)

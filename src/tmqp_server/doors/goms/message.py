@@ -26,13 +26,14 @@ DOOR: Final = "goms"
 NUMBER: Final = 7
 #: The queue of every channel.
 QUEUE: Final = 0
-#: That of filters that look at the sender.
+#: The family of filters that look only at the sender.
 _FAMILY: Final = f"{DOOR}-source"
 
 
 @final
 class GomsMessage:
-    """The form that a message keeps: its data, who sent it where, and whether they want it back."""
+    """The wire form of a message: its data, its sender and channel, and whether the sender gets it
+    back."""
 
     __slots__ = ("channel", "data", "echoes", "source")
 
@@ -45,9 +46,9 @@ class GomsMessage:
 
 @final
 class GomsRun(RunWire):
-    """Messages of one client to one topic that came in a row.
+    """Consecutive messages of one client to one topic.
 
-    :param around: what ``bytes_around`` says of each.
+    :param around: the result of ``bytes_around``, the same for each message.
     """
 
     __slots__ = ("_contents", "_data", "_first", "_ids", "channel")
@@ -75,7 +76,7 @@ class GomsRun(RunWire):
         self._contents: tuple[list[str], list[int], list[object]] = ids, sizes, wires
 
     def command(self, session: int, notes: RunNotes, *, singly: bool) -> list[Command]:
-        """What a session asks: one push of all, or one of each."""
+        """The commands for the broker: one push of the whole run, or one push per message."""
         if singly or len(self._ids) == 1:
             return [*self._singly(session)]
         _, sizes, _ = self._contents
@@ -91,19 +92,19 @@ class GomsRun(RunWire):
         return found
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         return self._singly(run.session)
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, what it costs, and its form."""
+        """The id, the size in bytes and the wire form of each message."""
         return self._contents
 
     def sample(self, family: object) -> object:
-        """The first, for filters that look at the sender."""
+        """The first message, for filters that look at the sender; None for other filters."""
         return self._first if family == _FAMILY else None
 
     def lines(self, start: int, step: int, stop: int) -> bytes:
-        """The data of some of the messages, as sessions share them."""
+        """The data of some of the messages as lines, which sessions share."""
         data = self._data
         if start or step != 1 or stop != len(data):
             data = data[start:stop:step]
@@ -113,9 +114,9 @@ class GomsRun(RunWire):
 
 @final
 class NotMine(SubscriptionFilter):
-    """Accepts what others have sent, and of a client's own what it wants back.
+    """Accepts the messages of other clients, and those of the client itself that it wants back.
 
-    :param source: the client.
+    :param source: the client's id.
     """
 
     def __init__(self, source: str) -> None:
@@ -129,35 +130,35 @@ class NotMine(SubscriptionFilter):
         return True
 
     def identity(self) -> object:
-        """The client."""
+        """The client, with the door's name."""
         return DOOR, self._source
 
     def family(self) -> object:
-        """They all look at the sender."""
+        """The family of all filters that look only at the sender."""
         return _FAMILY
 
     def key_of(self, message: Message) -> object:
-        """The sender, if it does not want its message back."""
+        """The sender, if it does not want its message back; else empty."""
         wire = message.wire
         return wire.source if isinstance(wire, GomsMessage) and not wire.echoes else ""
 
     def is_counted(self) -> bool:
-        """Every client has one of its own."""
+        """No: every client has a filter of its own."""
         return False
 
 
 def _bytes_of(data: str) -> bytes:
-    """Data as they are sent and kept; what is no text in UTF-8 (half a pair) is a question mark."""
+    """Data as they are sent and stored; a lone surrogate becomes a question mark."""
     return data.encode("utf-8", "replace")
 
 
 def _size_of(data: str) -> int:
-    """The bytes of data as they are kept."""
+    """The number of bytes of data in their stored form."""
     return len(data) if data.isascii() else len(_bytes_of(data))
 
 
 def text_of(body: bytes) -> str:
-    """The data of another protocol's message; what is not UTF-8 as a text of its bytes."""
+    """The data of another protocol's message; a body that is not UTF-8 is read as Latin-1."""
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
@@ -165,7 +166,7 @@ def text_of(body: bytes) -> str:
 
 
 class GomsBodies(PlainBodies):
-    """What is kept of the door's messages."""
+    """The stored form of the door's messages."""
 
     name = DOOR
     number = NUMBER
@@ -176,11 +177,11 @@ class GomsBodies(PlainBodies):
         return _bytes_of(wire.data)
 
     def channel_of(self, wire: object) -> str:
-        """Where a message was sent to."""
+        """The channel that a message was sent to."""
         assert isinstance(wire, GomsMessage), "this door keeps its own messages"
         return wire.channel
 
     def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
-        """A kept message again."""
+        """A message from its stored form; see ``Door.restored``."""
         channel = channel_of(place)
         return GomsMessage(source, channel, text_of(body), echoes=True), channel

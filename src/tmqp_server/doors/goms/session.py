@@ -1,11 +1,11 @@
 """One connection of goMS, or one source of datagrams.
 
-Theory of operation.  The first request asks the broker to let the client in; what comes meanwhile
-waits.  The dialect of a client is that of its first request.  A registered topic is a joined
-channel; a message to several topics is one push for each, messages to one topic in a row are one
-push of all of them.  Nothing is confirmed: the protocol
-trusts TCP.  Where the queue of a topic wants answers, because another door or the configuration has
-made it so, a message is acknowledged when the kernel has taken it.
+Theory of operation.  With the first request, the session asks the broker to accept the client;
+further requests wait for its answer.  The dialect of a client is that of its first request.  A
+registered topic is a joined channel.  A message to several topics is one push for each; consecutive
+messages to one topic are one push together.  Nothing is confirmed: the protocol relies on TCP.  If
+the queue of a topic wants acknowledgements, because another door or the configuration created it
+so, a message is acknowledged when the kernel has taken it.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class GomsSession(WaitingSession[Event]):
         #: The topics of this client, by channel.
         self._registered: dict[str, str] = {}
         self._topics: dict[str, str] = {}
-        #: What is kept of a message of this client beside its id and its data, by channel.
+        #: The bytes of this client's stored messages besides id and data, by channel.
         self._around: dict[str, int] = {}
-        #: Of the deliveries that are not written, the answers that their queues want.
+        #: The acknowledgements for deliveries that have not been written.
         self._answers: list[Command] = []
         self._out: deque[bytes] = deque()
         self._runs = RunChoice()
@@ -78,24 +78,24 @@ class GomsSession(WaitingSession[Event]):
         return self.take(self._decoder.receive(data), now)
 
     def fault_of(self, event: Event) -> str:
-        """What is no object of the protocol."""
+        """Why the connection ends, if the first object violates the protocol."""
         return event.text if isinstance(event, Violation) else ""
 
     def begin(self, event: Event) -> None:
-        """The dialect of a client is that of its first request."""
+        """Take over the dialect of the first request."""
         assert not isinstance(event, Violation), "that would have been a fault"
         self._dialect = event.dialect
 
     def text_bytes_of(self, event: Event) -> int:
-        """The data of a message."""
+        """The length of a message's data."""
         return len(event.data) if isinstance(event, Send) else 0
 
     def forget_input(self) -> None:
-        """Part of an object."""
+        """Drop an incomplete object."""
         self._decoder.forget()
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
-        """What requests ask for."""
+        """The commands for requests."""
         commands: list[Command] = []
         singly = self._runs.begin_chunk()
         at = 0
@@ -120,8 +120,8 @@ class GomsSession(WaitingSession[Event]):
         return commands
 
     def _register(self, topics: list[str], commands: list[Command]) -> None:
-        """Join the channels; tell which topics there are not, and in the newer dialect which the
-        client has registered to before."""
+        """Join the channels.  Report unknown topics and, in the newer dialect, those to which the
+        client is already registered."""
         context = self._context
         unknown: list[str] = []
         known: list[str] = []
@@ -134,7 +134,7 @@ class GomsSession(WaitingSession[Event]):
             else:
                 self._registered[channel] = topic
                 commands.append(self._creation(channel))
-                # Whose dialect brings back what they send want all.
+                # In a dialect that echoes, the client wants all messages.
                 wanted = None if self._echoes() else NotMine(self._client_id)
                 commands.append(Join(self._number, channel, channel, filter=wanted))
         if unknown:
@@ -143,7 +143,7 @@ class GomsSession(WaitingSession[Event]):
             self._say(error_line(self._dialect, ALREADY_REGISTERED, ",".join(known)))
 
     def _log_out(self, topics: list[str] | None, commands: list[Command]) -> None:
-        """Leave the channels; all of them, where no topics are named."""
+        """Leave the channels of *topics*, or all channels if that is None."""
         channels = self._context.channels
         wanted = list(self._registered)
         if topics is not None:
@@ -163,7 +163,8 @@ class GomsSession(WaitingSession[Event]):
     def _send(
         self, topics: list[str], data: list[str], singly: bool, commands: list[Command]
     ) -> None:
-        """Messages in a row.  The document wants senders to be registered (its dialect)."""
+        """Push consecutive messages.  In the dialect of the document, the sender must be registered
+        to the topic."""
         context = self._context
         must_register = self._dialect is Dialect.TYPE
         for topic in topics[: context.limits.max_topics]:
@@ -197,7 +198,7 @@ class GomsSession(WaitingSession[Event]):
         return NOTHING
 
     def _replied(self, effect: Reply) -> None:
-        """A join that was refused: the topic is told as one that there is not."""
+        """Report the topic of a refused join as unknown."""
         channel = effect.request
         if isinstance(channel, str) and effect.code != RESULT_OK:
             topic = self._registered.pop(channel, None)
@@ -207,7 +208,7 @@ class GomsSession(WaitingSession[Event]):
     # -- bytes out ------------------------------------------------------------------------------
 
     def deliver(self, data: bytes) -> None:
-        """Nothing is shared by sessions but what ``deliver_own`` gets."""
+        """Nothing: all deliveries come through ``deliver_own``."""
 
     def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
         """Queue a delivery in the client's dialect."""
@@ -222,20 +223,20 @@ class GomsSession(WaitingSession[Event]):
             self._answer(topic, effect.channel, effect.message_ids())
 
     def _told(self, channel: str, lines: bytes) -> str:
-        """Queue what is said on a channel, which is that of the topic that is returned."""
+        """Queue messages of a channel; returns the channel's topic."""
         topic = self._topic_of(channel)
         self._say(message_lines(self._dialect, topic, lines))
         return topic
 
     def _answer(self, topic: str, channel: str, ids: list[str]) -> None:
-        """Answer for deliveries when the kernel has them."""
+        """Prepare the acknowledgement of deliveries, for when the kernel has taken them."""
         place = self._context.channels.get(topic, channel)
         answers, notes = PlainAnswers(), self._runs
         self._answers.append(AcknowledgeRun(self._number, place, QUEUE, ids, answers, notes))
         self.wants_written = True
 
     def written(self, now: float) -> Sequence[Command]:
-        """All deliveries are in the kernel's hands."""
+        """Acknowledge the deliveries that the kernel has taken."""
         answers = self._answers
         self._answers = []
         return answers
@@ -261,7 +262,7 @@ class GomsSession(WaitingSession[Event]):
         return data
 
     def next_to_send(self) -> bytes:
-        """Everything queued; of datagrams one object at a time."""
+        """Everything queued, or one object if the transport is UDP."""
         if not self._context.datagrams or not self._out:
             return self.data_to_send()
         line = self._out.popleft()
@@ -269,22 +270,24 @@ class GomsSession(WaitingSession[Event]):
         return line
 
     def held_bytes(self) -> int:
-        """Part of an object, and what waits for the decision about the client."""
+        """Bytes of an incomplete object, and of input that waits for the decision about the
+        client."""
         return self._decoder.held_bytes + super().held_bytes()
 
     # -- time -----------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        """Never: the protocol has no times."""
+        """None: the protocol has no timeouts."""
         return None
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is due."""
+        """Nothing is ever due."""
         return NOTHING
 
 
 def _take_row(events: list[Event], at: int, topics: list[str], data: list[str]) -> int:
-    """Collect the data of further messages to these very topics; returns where they end."""
+    """Collect the data of the following messages to the same topics; returns the index after
+    them."""
     while at < len(events):
         event = events[at]
         if not isinstance(event, Send) or event.topics is not topics:

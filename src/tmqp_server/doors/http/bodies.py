@@ -22,7 +22,7 @@ DOOR_NAME: Final = "http"
 
 @final
 class HttpBodies(OwnBodies):
-    """A message is kept as the TMQP message that says the same."""
+    """Stores each message as the equivalent TMQP message."""
 
     name = DOOR_NAME
     number = 9
@@ -31,19 +31,19 @@ class HttpBodies(OwnBodies):
         self._kept = KeptFrames()
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """The TMQP message, and where its payload is."""
+        """See ``Door.stored``: the form is the TMQP message."""
         frame = message.wire
         assert isinstance(frame, Frame), "this door keeps what it made"
         size = frame.payload_size
         return frame.raw, len(frame.raw) - size, size
 
     def letter(self, wire: object) -> Letter:
-        """What the TMQP message says."""
+        """The letter of the TMQP message."""
         assert isinstance(wire, Frame), "this door keeps what it made"
         return letter_of_frame(wire)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """The message again.
+        """See ``Door.restored``.
 
         :raises ValueError: when the bytes are not one message.
         """

@@ -18,7 +18,7 @@ from tmqp_server.engine.commands import Connect, Credentials
 
 __all__ = ["CONNECTED", "STRANGER", "WAITING", "ClientState"]
 
-#: Nothing was asked about it; the broker was asked; the broker has accepted it.
+#: The broker was not asked about the client; was asked; has accepted it.
 STRANGER: Final = 0
 WAITING: Final = 1
 CONNECTED: Final = 2
@@ -28,15 +28,16 @@ _MAX_AGENT_CHARACTERS: Final = 200
 
 @final
 class ClientState:
-    """What a session knows of its client.
+    """A session's knowledge about its client.
 
-    A connection belongs to one client: its first request that needs rights decides with its
-    credentials who that is, and later requests must bring the same ones.
+    A connection belongs to one client.  The credentials of the first request that needs rights
+    identify the client, and later requests must have the same credentials.
 
-    Attributes: ``standing``, ``client_id`` once it is connected; ``confirms``, who waits for the
-    confirm of which message; ``offset_s``, what to add to the engine's time for Unix time;
-    ``deliveries``, the messages it has not acknowledged, by channel, queue and id; ``letters``,
-    who reads messages of other doors.
+    Attributes: ``standing``, one of ``STRANGER``, ``WAITING`` and ``CONNECTED``; ``client_id``,
+    empty before it is connected; ``confirms``, by message id, the handler that waits for the
+    confirm; ``offset_s``, seconds to add to the engine's time for Unix time; ``deliveries``, the
+    messages that it has not acknowledged, by channel, queue and id; ``letters``, reads messages of
+    other doors.
     """
 
     __slots__ = (
@@ -76,13 +77,13 @@ class ClientState:
 
     @property
     def proof(self) -> bytes:
-        """A digest of what the client has shown, which tells clients apart."""
+        """A digest of the client's credentials, to distinguish clients."""
         return hashlib.sha256(self._credentials).digest()
 
     def is_same(self, request: HttpRequest, now: float) -> bool:
-        """Whether a request brings the credentials that the connection belongs to.
+        """Whether a request has the credentials of the connection's client.
 
-        :raises BadRequest: for credentials that cannot be read.
+        :raises BadRequest: when the credentials cannot be read.
         """
         given, _ = self._manner.identify(request, now)
         return hmac.compare_digest(given, self._credentials)
@@ -90,16 +91,18 @@ class ClientState:
     def connect(self, request: HttpRequest, door: str, now: float) -> Connect:
         """Ask the broker to accept the client.
 
-        :raises BadRequest: for credentials that cannot be read.
+        :raises BadRequest: when the credentials cannot be read.
         """
         self._credentials, credentials = self._manner.identify(request, now)
         self.standing = WAITING
         return self._introduced(self.number, request, door, credentials)
 
     def introduce(self, number: int, request: HttpRequest, door: str, now: float) -> Connect:
-        """Ask the broker to accept another session of the same client, which has this number.
+        """Ask the broker to accept another session of the same client.
 
-        :raises BadRequest: for credentials that cannot be read.
+        :param number: the other session's number in the engine.
+
+        :raises BadRequest: when the credentials cannot be read.
         """
         _, credentials = self._manner.identify(request, now)
         return self._introduced(number, request, door, credentials)
@@ -125,20 +128,20 @@ class ClientState:
         )
 
     def forget(self) -> None:
-        """The connection will belong to another client: nothing of this one's is left."""
+        """Forget this client, because the connection will belong to another one."""
         self.standing = WAITING
         self.client_id = ""
         self.confirms.clear()
         self.deliveries.clear()
 
     def hold(self, channel: str, queue_id: int, message_id: str) -> None:
-        """A message was given to the client, which is to acknowledge it."""
+        """Note a message that the client must acknowledge."""
         key = (channel.lower(), queue_id, message_id)
         self.deliveries[key] = None
         self.deliveries.move_to_end(key)
 
     def release(self, channel: str, queue_id: int, message_id: str) -> bool:
-        """The client answers for a message; False if it does not have it."""
+        """Remove a message that is no longer in flight; False if the client does not have it."""
         key = (channel.lower(), queue_id, message_id)
         if key not in self.deliveries:
             return False

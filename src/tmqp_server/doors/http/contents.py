@@ -50,11 +50,11 @@ __all__ = [
     "whole_text",
 ]
 
-#: The longest time that a message may be told to wait, in milliseconds.
+#: The longest delay of a message, in milliseconds.
 MOST_DELAY_MS: Final = 1 << 40
-#: UTF-8 of why a delivery is refused.
+#: The most bytes of UTF-8 of the reason for a refusal.
 _MOST_REASON_BYTES: Final = 200
-#: Where a message goes that is given back, by the words of clients; the first is meant by silence.
+#: Where a message is put back, by the words of clients; the first is the default.
 PUT_BACK_PLACES: Final = {"end": PUT_BACK_END, "start": PUT_BACK_START}
 
 #: A field with this prefix is a header of the message.
@@ -65,9 +65,9 @@ _STATE_WORDS: Final = {
     BROWSED_DEFERRED: STATE_DEFERRED,
     BROWSED_IN_FLIGHT: STATE_IN_FLIGHT,
 }
-#: Fields of every HTTP client with traces (W3C Trace Context), headers of messages as they are.
+#: Fields of HTTP clients with traces (W3C Trace Context), which become headers of the same names.
 _OF_TRACES: Final = {b"traceparent": "traceparent", b"tracestate": "tracestate"}
-#: What a client sends that does not say what it sends.
+#: The content type of a payload without one.
 _UNKNOWN_TYPE: Final = "application/octet-stream"
 
 
@@ -94,9 +94,9 @@ def sent_headers(request: HttpRequest) -> list[tuple[str, str]]:
 def wanted_filter(
     language: str | None, text: str | None, letters: Letters, status: int = 400
 ) -> SubscriptionFilter | None:
-    """The filter that a client says; None where it says none.
+    """The filter that a client asks for; None if it asks for none.
 
-    :raises BadRequest: with this status, when it cannot be understood.
+    :raises BadRequest: with *status*, when the filter is invalid.
     """
     if text is None and language is None:
         return None
@@ -109,9 +109,9 @@ def wanted_filter(
 
 
 def wanted_reason(text: str | None, status: int = 400) -> str:
-    """Why a client refuses a delivery; ``error`` where it does not say.
+    """The reason for which a client refuses a delivery; ``error`` by default.
 
-    :raises BadRequest: with this status, when it is too long, or more than a line.
+    :raises BadRequest: with *status*, when the reason is too long or not one printable line.
     """
     reason = text or "error"
     if len(reason.encode()) > _MOST_REASON_BYTES or not reason.isprintable():
@@ -121,7 +121,7 @@ def wanted_reason(text: str | None, status: int = 400) -> str:
 
 @final
 class PublishTimes:
-    """When a message may be delivered, and until when; 0 says nothing.
+    """From when and until when a message may be delivered; 0 means not given.
 
     :param deliver_at_ms: in Unix time.
     """
@@ -134,7 +134,7 @@ class PublishTimes:
         self.deliver_at_ms = deliver_at_ms
 
     def headers(self) -> list[tuple[str, str]]:
-        """As those of a TMQP push say it: consumers and other servers of the cluster read them."""
+        """The times as headers of a TMQP push, for consumers and other servers of the cluster."""
         said = (
             (HEADER_DELAY, self.delay_ms),
             (HEADER_DELIVER_AT, self.deliver_at_ms),
@@ -143,7 +143,7 @@ class PublishTimes:
         return [(name, str(value)) for name, value in said if value]
 
     def extras(self, *, counts_receivers: bool = False) -> PushExtras | None:
-        """What the push carries; None if that is nothing."""
+        """The extras of the push; None if there are none."""
         if not (self.headers() or counts_receivers):
             return None
         return PushExtras(
@@ -163,10 +163,10 @@ def built_frame(
     *,
     high: bool,
 ) -> Frame:
-    """The message that a client publishes.
+    """Build the TMQP message that a client publishes.
 
     :param place: the channel and the queue.
-    :raises BadRequest: when it cannot be one.
+    :raises BadRequest: when a name or a header is invalid, or does not fit a TMQP message.
     """
     channel, queue_id = place
     if fault := fault_of_name(channel) or fault_of_name(message_id):
@@ -192,9 +192,9 @@ def built_frame(
 def frame_of(
     request: HttpRequest, source: str, message_id: str, timing: PublishTimes, *, high: bool
 ) -> Frame:
-    """The message of a publish by HTTP.
+    """Build the TMQP message that an HTTP request publishes.
 
-    :raises BadRequest: when it cannot be one.
+    :raises BadRequest: when a name or a header is invalid, or does not fit a TMQP message.
     """
     place = request.text("channel"), request.number("queue")
     headers = sent_headers(request)
@@ -204,7 +204,7 @@ def frame_of(
 def browsed_item(
     item: BrowsedMessage, letters: Letters, *, hides_source: bool, offset_s: float
 ) -> dict[str, object]:
-    """A message that is in a queue as JSON; its times are Unix milliseconds."""
+    """A browsed message as JSON; its times are Unix milliseconds."""
     try:
         frame = letters.frame_of(item.message)
     except LookupError:
@@ -227,7 +227,7 @@ def browsed_item(
 def item_of(
     message: Message, letters: Letters, *, hides_source: bool, attempt: int
 ) -> dict[str, object]:
-    """A message as JSON: its payload as text where it is UTF-8, else in base64."""
+    """A delivered message as JSON: the payload is a text if it is UTF-8, else base64."""
     frame = letters.frame_of(message)
     item: dict[str, object] = {"id": message.message_id}
     if not hides_source:
@@ -240,14 +240,14 @@ def item_of(
 
 
 def _with_contents(item: dict[str, object], frame: Frame) -> dict[str, object]:
-    """An item with the headers and the payload of its message."""
+    """Add the headers and the payload of a message to its item."""
     item["headers"] = [list(pair) for pair in frame.headers]
     item.update(payload_members(frame.payload))
     return item
 
 
 def payload_members(payload: bytes) -> dict[str, str]:
-    """The member that has a payload: ``text`` where it is UTF-8, else ``base64``."""
+    """The JSON member with a payload: ``text`` if it is UTF-8, else ``base64``."""
     try:
         return {"text": payload.decode("utf-8")}
     except UnicodeDecodeError:
@@ -255,9 +255,9 @@ def payload_members(payload: bytes) -> dict[str, str]:
 
 
 def payload_of(text: str | None, coded: str | None) -> bytes:
-    """What the members ``text`` and ``base64`` say, of which one may be there.
+    """The payload in the members ``text`` or ``base64``, None for a missing member.
 
-    :raises BadRequest: when both are, or what is there cannot be read.
+    :raises BadRequest: when both are given, or the given one is invalid.
     """
     if coded is None:
         return whole_text("text", text or "").encode()
@@ -270,9 +270,9 @@ def payload_of(text: str | None, coded: str | None) -> bytes:
 
 
 def whole_text(name: str, value: str) -> str:
-    """The text, if UTF-8 can be made of it.
+    """The text, if UTF-8 can encode it.
 
-    :raises BadRequest: if not.
+    :raises BadRequest: if it has half a surrogate pair.
     """
     try:
         value.encode()
@@ -282,7 +282,7 @@ def whole_text(name: str, value: str) -> str:
 
 
 def raw_answer(message: Message, letters: Letters, *, hides_source: bool) -> HttpResponse:
-    """A message whose payload is the body of the answer."""
+    """The answer with a message's payload as its body, and its headers as fields."""
     frame = letters.frame_of(message)
     content_type = frame.header(_CONTENT_TYPE) or _UNKNOWN_TYPE
     if not _is_writable(content_type):

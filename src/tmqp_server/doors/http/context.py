@@ -24,7 +24,7 @@ class HttpContext:
 
     :param manner: how requests are answered.
     :param entrance: says when requests may begin.
-    :param door_name: the door whose messages its clients push.
+    :param door_name: the name of the door to which the messages of its clients belong.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class HttpContext:
         self._date = b""
 
     def date(self, now: float) -> bytes:
-        """The field Date at a time of the engine."""
+        """The value of the field Date at this time of the engine."""
         second = int(now + self.offset_s)
         if second != self._second:
             self._second = second

@@ -13,11 +13,11 @@ __all__ = ["credentials_of"]
 
 
 def credentials_of(value: bytes) -> Credentials | None:
-    """What the field Authorization shows; None where it is empty.
+    """The credentials in the field Authorization; None if it is empty.
 
-    The user of the scheme Basic is the client's name as well.
+    The user name of the scheme Basic is also the client's name.
 
-    :raises BadRequest: when they cannot be read.
+    :raises BadRequest: 400 when they are invalid, 401 for any scheme but Bearer and Basic.
     """
     if not value:
         return None

@@ -39,7 +39,7 @@ _QUEUE: Final = "/api/v1/channels/{channel}/queues/{queue:int}"
 
 
 def queue_routes() -> list[Route]:
-    """Queues over plain HTTP."""
+    """The routes of the HTTP API for queues."""
     return [
         Route("GET", "/healthz", _say_alive, public=True),
         Route("GET", "/api/v1/events", follow),
@@ -62,16 +62,16 @@ class HttpDoor(QueuesOnly):
     """HTTP/1.1, and WebSocket with the protocols of other doors inside.
 
     :param new_id: makes ids of messages and clients.
-    :param limits: what one peer may cost.
+    :param limits: the limits of one peer.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
-    :param inner: the doors whose protocols are spoken in WebSocket messages, by subprotocol; if
-        there are any, JSON is spoken, too.
-    :param routes: what is served beside the WebSocket; the queues if None.
-    :param letters: reads what came through doors of other kinds.
+    :param inner: the doors whose protocols a WebSocket can carry, by subprotocol; if there are any,
+        it can also carry ``tmqp.json.v1``.
+    :param routes: the routes besides that of the WebSocket; those of the queues if None.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param manner: how requests are answered.
-    :param door_name: the door whose messages clients push, if it is not this one.
+    :param door_name: the name of the door to which the messages of clients belong.
     :param tally: counts the requests.
-    :param entrance: says when requests may begin; at once if None.
+    :param entrance: decides when requests may begin; at once if None.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class HttpDoor(QueuesOnly):
         )
 
     def open(self, session: int, now: float) -> DoorSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return HttpSession(self.context, session, now)
 
     def _upgrade(self, exchange: Exchange) -> None:
@@ -127,7 +127,7 @@ class HttpDoor(QueuesOnly):
                 exchange.upgrade = protocol
                 exchange.asks_who = protocol == JSON_V1
                 if exchange.asks_who and not is_same_origin(exchange.wanted):
-                    raise BadRequest(403, "a page of another origin opens this")
+                    raise BadRequest(403, "pages of other origins must not open this WebSocket")
                 return
         known = ", ".join(self.context.inner)
         raise BadRequest(400, f"Sec-WebSocket-Protocol must name one of: {known}")
@@ -135,7 +135,7 @@ class HttpDoor(QueuesOnly):
     # -- messages -------------------------------------------------------------------------------
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """Nothing: no HTTP client has credit, so none gets messages but those it takes."""
+        """Never called: HTTP clients have no credit, so they get only messages that they take."""
         raise AssertionError(f"{effect!r} is for a client without credit")
 
     def encode_event(self, effect: Inform) -> bytes:
@@ -143,5 +143,5 @@ class HttpDoor(QueuesOnly):
         return event_bytes(effect)
 
     def encode_for_node(self, command: Command) -> bytes | None:
-        """A published message, one hop older; nothing else is passed on."""
+        """A published message with one hop less to live; other commands are not forwarded."""
         return push_for_node(command, self.context.letters, self.context.door_name)

@@ -11,19 +11,19 @@ __all__ = ["Entrance"]
 
 
 class Entrance:
-    """Lets requests of routes that are ``bounded`` begin; this one, all of them at once."""
+    """Decides when requests of ``bounded`` routes begin; this one lets all begin at once."""
 
     def admit(self, exchange: Exchange, now: float) -> bool:
-        """Whether a request begins now.  Else it waits, and is asked about again at its ``due``,
-        which may be made nearer when its session is woken.
+        """Whether a request begins now.  If not, it waits and is asked about again at its ``due``
+        time, which an implementation may make earlier before it wakes the session.
 
-        :raises BadRequest: with 503, if too many wait already.
+        :raises BadRequest: with 503, if too many requests wait already.
         """
         return True
 
     def left(self, exchange: Exchange) -> None:
-        """A request is answered, or nobody waits for the answer any more: it has no place."""
+        """Free the place of a request that was answered or whose client no longer waits."""
 
     def resumes(self, now: float) -> float:
-        """When handlers may continue that are due; not later than *now* if they may at once."""
+        """The time at which due handlers may continue; at most *now* if they may at once."""
         return 0.0

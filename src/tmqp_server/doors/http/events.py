@@ -19,14 +19,14 @@ __all__ = ["event_bytes", "follow"]
 _EVENTS: Final = events_by_name()
 _MAX_KINDS: Final = 16
 _COMMENT: Final = b":\n\n"
-#: There were more events behind the one that a client has seen last than are kept.
+#: Sent if some of the events that a client has missed are no longer kept.
 _MISSED: Final = b"event: missed\ndata: {}\n\n"
 #: The last event of a stream.
 _END: Final = b'event: end\ndata: {"reason":"the channel or the queue was removed"}\n\n'
 
 
 def event_bytes(effect: Inform) -> bytes:
-    """An event as a stream has it: its name, and its body as JSON in one line."""
+    """A server-sent event: its name, and its body as one line of JSON."""
     body = model_of_event(effect.fact, effect.event).to_json()
     return b"event: %b\ndata: %b\n\n" % (event_name(effect.event).encode(), body)
 
@@ -35,7 +35,7 @@ def follow(exchange: Exchange, recall: EventRecall | None = None) -> Handler:
     """``GET .../events?kind=&channel=&queue=``: a stream that ends with the connection, or with the
     channel or queue that it is about.
 
-    :param recall: keeps events for who comes back with the field ``Last-Event-ID``.
+    :param recall: keeps events for clients that resume with the field ``Last-Event-ID``.
     """
     request = exchange.wanted
     request.check_query("kind", "channel", "queue")
@@ -56,7 +56,7 @@ def follow(exchange: Exchange, recall: EventRecall | None = None) -> Handler:
 
 
 class _Follow(Handler):
-    """One stream; a peer that does not read it is cut off like any slow reader."""
+    """One stream; a peer that does not read it is disconnected like any slow reader."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class _Follow(Handler):
         if not isinstance(effect, Reply):
             return ()
         if effect.code != RESULT_OK:
-            # What cannot be followed and what may not be followed is told alike (F128).
+            # Events that do not exist and events that are not allowed get the same answer (F128).
             if effect.code == RESULT_FAILED:
                 answer = problem(403, "these events need a channel or a queue, or a right")
             else:
@@ -102,7 +102,7 @@ class _Follow(Handler):
         return ()
 
     def _catch_up(self) -> None:
-        """Tell what was missed; what is not known any more is said to be missing."""
+        """Send the events that the client missed; report it if some of them are no longer kept."""
         place = (self._kinds, self._channel, self._queue_id)
         self._recall.followed(*place)
         last = self.exchange.wanted.header(b"last-event-id")

@@ -21,7 +21,7 @@ __all__ = ["Exchange", "Handler", "Plan"]
 
 
 class Plan(Protocol):
-    """How the requests of one route are carried out; see ``Route``."""
+    """The parts of a ``Route`` that carry out its requests."""
 
     @property
     def template(self) -> str:
@@ -33,7 +33,7 @@ class Plan(Protocol):
 
     @property
     def public(self) -> bool:
-        """Whether nobody asks who the client is."""
+        """Whether it is answered without asking who the client is."""
 
     @property
     def overlaps(self) -> bool:
@@ -41,25 +41,26 @@ class Plan(Protocol):
 
     @property
     def bounded(self) -> bool:
-        """Whether it needs a place among those that work at once."""
+        """Whether it needs a place among the requests that run concurrently."""
 
     @property
     def takes_body(self) -> bool:
-        """Whether there may be a body."""
+        """Whether a request may have a body."""
 
     @property
     def max_body_bytes(self) -> int:
-        """How large it may be; 0 for what the door's limits say."""
+        """The largest body in bytes; 0 for the door's limit."""
 
     @property
     def too_large(self) -> str:
-        """What is said of a larger one; empty for a sentence that tells the limit."""
+        """The detail of the answer to a larger body; empty for a sentence with the limit."""
 
 
 class Handler:
-    """Carries one exchange out: asks the broker, and answers when it has heard enough.
+    """Carries out one exchange: sends commands to the broker, and answers when it has their
+    results.
 
-    Attributes: ``exchange``; ``due``, when :meth:`on_deadline` is to be called.
+    Attributes: ``exchange``; ``due``, when :meth:`on_deadline` must be called, infinity for never.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -71,48 +72,49 @@ class Handler:
         raise NotImplementedError
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """The broker answers; returns what it is asked next."""
+        """Handle an answer of the broker; returns the next commands."""
         raise NotImplementedError
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """It is ``due``."""
+        """Called at ``due``; returns the next commands."""
         raise NotImplementedError
 
     def pushed(self, wire: object) -> bool:
-        """Whether this is what it has pushed, and is not confirmed."""
+        """Whether this is the wire form of a message that it pushed and that is not confirmed
+        yet."""
         return False
 
     def event(self, data: bytes) -> None:
-        """An event that the client has subscribed to, as the door encodes it."""
+        """Take an event to which the client has subscribed, as the door encodes it."""
 
     def left(self, channel: str) -> None:
         """A channel that the client had joined was removed."""
 
     def events_ended(self, event: int) -> None:
-        """The client is notified of this event no more: what it was about was removed."""
+        """A subscription to this event has ended: its channel or queue was removed."""
 
     def stop(self) -> None:
-        """The server closes the connection, and the answer has begun: complete it, or leave it
-        visibly incomplete."""
+        """The server closes the connection after the answer has begun: complete the answer, or
+        leave it visibly incomplete."""
 
     def abandoned(self) -> None:
-        """The connection is over: nobody hears the answer, and nothing more is asked."""
+        """The connection has ended: nobody receives the answer, and no commands may follow."""
 
 
 class Exchange:
-    """A request as it comes in, and the way for its answer.
+    """A request while it arrives, and its answer.
 
-    :param client: what the session knows of its client.
-    :param date: the value of the field Date at a time.
-    :param manner: how it is answered.
-    :param tally: counts it when it is answered.
+    :param client: the session's knowledge about its client.
+    :param date: returns the value of the field Date at a time.
+    :param manner: how requests are answered.
+    :param tally: counts the request when it is answered.
 
-    Attributes: ``request``, None until the head is complete; ``route``, None for a request that
-    was refused; ``handler``, None unless something is asked of the broker; ``answered``, nothing
-    may be added; ``closes``, the connection ends behind this answer; ``upgrade``, the WebSocket
-    subprotocol to be spoken from here on; ``asks_who``, the client must have logged in for that;
-    ``due``, when the request must be complete, or then when it is asked for again whether it may
-    begin; ``held``, it may not yet; ``peer``, where it comes from.
+    Attributes: ``request``, None until the head is complete; ``route``, None for a request that was
+    refused; ``handler``, None unless it needs the broker; ``answered``, the answer is complete;
+    ``closes``, the connection ends after this answer; ``upgrade``, the WebSocket subprotocol that
+    follows, empty for none; ``asks_who``, the upgrade needs a client that has logged in; ``due``,
+    when the request must have arrived, and afterwards when it is checked again whether it may
+    begin; ``held``, it may not begin yet; ``peer``, the client's address.
     """
 
     def __init__(
@@ -138,9 +140,9 @@ class Exchange:
         self.answered = False
         self.closes = False
         self.body = bytearray()
-        #: Why the request is refused, once its body was read and dropped.
+        #: The error to answer once the body has been read and dropped.
         self.refusal: BadRequest | None = None
-        #: Bytes of a body that nobody wants.
+        #: Dropped bytes of an unexpected body.
         self.dropped_bytes = 0
         #: Bytes given to the machine that belong to an unfinished head.
         self.head_bytes = 0
@@ -153,7 +155,7 @@ class Exchange:
         self._heard_s = 0.0
         self._status = 0
         self._streams = False
-        #: What the clock reads.
+        #: The current time.
         self.now = 0.0
         #: Puts an answer into another form.
         self.rewrite: Callable[[HttpResponse], HttpResponse] | None = None
@@ -166,11 +168,11 @@ class Exchange:
         return self.request
 
     def at(self, now: float) -> None:
-        """What the clock reads while the next calls are made."""
+        """Set the time for the next calls."""
         self.now = now
 
     def heard_head(self, event: h11.Request) -> None:
-        """The head is complete."""
+        """Note that the head is complete."""
         self._heard_s = self.now
         self._is_head = event.method == b"HEAD"
         self.http_1_0 = event.http_version < b"1.1"
@@ -179,11 +181,11 @@ class Exchange:
     # -- answering ------------------------------------------------------------------------------
 
     def go_on(self) -> None:
-        """Tell a client that waits for it to send the body."""
+        """Tell a client that waits for "100 Continue" to send the body."""
         self._write(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
 
     def switch(self, headers: list[tuple[bytes, bytes]]) -> None:
-        """Tell the client that another protocol begins here."""
+        """Tell the client that another protocol follows (101)."""
         self._status = 101
         self._write(
             h11.InformationalResponse(
@@ -193,9 +195,9 @@ class Exchange:
         self._finish()
 
     def respond(self, response: HttpResponse, *, closes: bool = False) -> None:
-        """Answer.
+        """Send a complete answer; nothing if the request is already answered.
 
-        :param closes: end the connection behind this answer.
+        :param closes: end the connection after this answer.
         """
         if self.answered:
             return
@@ -215,12 +217,12 @@ class Exchange:
             self._tally.streams += 1
 
     def send(self, data: bytes) -> None:
-        """A piece of the body."""
+        """Send a piece of the body."""
         if data and not self.answered and not self._is_head:
             self._write(h11.Data(data=data))
 
     def end(self) -> None:
-        """The body is complete."""
+        """Complete the body."""
         if not self.answered:
             self._write(h11.EndOfMessage())
             self._finish()
@@ -229,7 +231,7 @@ class Exchange:
         self._status = response.status
         headers = self._manner.fields(response, self._date(self.now))
         if closes or self.machine.their_state in (h11.SEND_BODY, h11.ERROR):
-            # What is left of the request would be taken for the next one.
+            # The rest of the request would be taken for the next one.
             headers.append((b"Connection", b"close"))
         reason = HTTPStatus(response.status).phrase.encode("ascii")
         self._write(h11.Response(status_code=response.status, headers=headers, reason=reason))
@@ -249,11 +251,11 @@ class Exchange:
         self._answers.finish(self._slot)
 
     def abandon(self) -> None:
-        """No more of a stream follows, whether or not it is complete."""
+        """Count a stream as ended, whether or not it is complete."""
         if self._streams:
             self._streams = False
             self._tally.streams -= 1
 
     def held_bytes(self) -> int:
-        """About how much memory the request takes."""
+        """About how many bytes of memory the unfinished request takes."""
         return self.head_bytes + len(self.body)

@@ -22,10 +22,10 @@ __all__ = ["JsonDoor", "push_for_node"]
 
 
 def push_for_node(command: Command, letters: Letters, door: str) -> bytes | None:
-    """A published message for another server of the cluster, one hop older; None for anything
-    else, which is not passed on.
+    """A published message for another server of the cluster, with one hop less to live; None for
+    other commands, which are not forwarded.
 
-    :param door: the door that the message came through.
+    :param door: the name of the message's door.
     """
     if not isinstance(command, Push):
         return None
@@ -39,9 +39,9 @@ def push_for_node(command: Command, letters: Letters, door: str) -> bytes | None
 
 @final
 class JsonDoor(QueuesOnly):
-    """Messages as JSON.  Its sessions begin with a client that has logged in.
+    """Messages as JSON.  The client has logged in before its session begins.
 
-    :param door_name: the door whose messages its clients push.
+    :param door_name: the name of the door to which the messages of its clients belong.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class JsonDoor(QueuesOnly):
         self._door_name = door_name
 
     def open_for(self, session: int, client_id: str) -> JsonSession:
-        """A connection whose client has logged in."""
+        """Open the session of a client that has logged in."""
         return JsonSession(self._limits, self._new_id, self._letters, session, client_id)
 
     def open(self, session: int, now: float) -> JsonSession:
-        """Nobody is let in so: a WebSocket begins with a request."""
+        """Never called: a WebSocket begins with an HTTP request; see :meth:`open_for`."""
         raise AssertionError(f"session {session} has not logged in")
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """A message, with what its consumer needs to acknowledge it."""
+        """A message with what its consumer needs to acknowledge it: channel, queue and id."""
         message = effect.message
         item = item_of(
             message, self._letters, hides_source=effect.hide_source, attempt=effect.attempt
@@ -77,10 +77,10 @@ class JsonDoor(QueuesOnly):
         )
 
     def encode_event(self, effect: Inform) -> bytes:
-        """An event: its name, and what it tells."""
+        """An event: its name and its body."""
         model = model_of_event(effect.fact, effect.event)
         return line("event", event=event_name(effect.event), about=model.to_object())
 
     def encode_for_node(self, command: Command) -> bytes | None:
-        """A published message; nothing else is passed on."""
+        """A published message; other commands are not forwarded."""
         return push_for_node(command, self._letters, self._door_name)

@@ -1,8 +1,8 @@
 """The requests of the WebSocket subprotocol ``tmqp.json.v1``, as one table.
 
 A request is a JSON object in a text message: ``op`` names the operation, and the answer repeats
-``ref``, if given.  The table has the members of each operation, the rights that it needs and the
-commands that it becomes; documents and the matrix of rights are generated from it.
+``ref``, if given.  For each operation, the table has its members, the rights that it needs and the
+commands that it becomes.  Documents and the matrix of rights are generated from it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ _EVENTS: Final = events_by_name()
 @final
 @dataclass(frozen=True, slots=True)
 class SocketMember:
-    """A member of a request; ``kind`` is a word for documents, ``needed`` that it must be there."""
+    """A member of a request; ``kind`` names its type in documents, ``needed`` says that it is
+    mandatory."""
 
     kind: str
     meaning: str
@@ -75,10 +76,11 @@ class SocketMember:
 
 @final
 class SocketRequest:
-    """One request, read.
+    """One decoded request.
 
-    Attributes: ``operation``, its row; ``ref`` as the client has said it, None if it has not;
-    ``session``, who asks; ``failed``, the client knows that it went wrong.
+    Attributes: ``operation``, its row in the table; ``ref``, as the client sent it, None if it did
+    not; ``session``, the number of the client's session; ``failed``, the failure was reported to
+    the client.
     """
 
     __slots__ = ("_values", "failed", "operation", "ref", "session")
@@ -93,13 +95,13 @@ class SocketRequest:
         self._values: Mapping[str, Any] = values
 
     def has(self, name: str) -> bool:
-        """Whether it has a member."""
+        """Whether the request has this member."""
         return name in self._values
 
     def text(self, name: str, default: str = "") -> str:
-        """A text.
+        """The value of a member that is a string.
 
-        :raises BadRequest: when it is something else, or no UTF-8 can be made of it.
+        :raises BadRequest: when it is not a string, or has half a surrogate pair.
         """
         value = self._values.get(name, default)
         if not isinstance(value, str):
@@ -107,9 +109,9 @@ class SocketRequest:
         return whole_text(name, value)
 
     def name(self, member: str) -> str:
-        """The name of a channel, or the id of a message.
+        """The value of a member that is the name of a channel or the id of a message.
 
-        :raises BadRequest: when it cannot be one.
+        :raises BadRequest: when it is not a valid name or id.
         """
         value = self.text(member)
         if fault := fault_of_name(value):
@@ -117,9 +119,9 @@ class SocketRequest:
         return value
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A whole number.
+        """The value of a member that is a whole number from *least* to *most*.
 
-        :raises BadRequest: when it is something else, or beyond a bound.
+        :raises BadRequest: when it is not one, or out of range.
         """
         value = self._values.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
@@ -127,7 +129,7 @@ class SocketRequest:
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """True or false.
+        """The value of a member that is true or false.
 
         :raises BadRequest: when it is something else.
         """
@@ -137,9 +139,9 @@ class SocketRequest:
         return value
 
     def word(self, name: str, words: Sequence[str]) -> str:
-        """One of some words, the first one if nothing is said.
+        """The value of a member that is one of *words*, the first one by default.
 
-        :raises BadRequest: for another.
+        :raises BadRequest: when it is not one of them.
         """
         value = self._values.get(name, words[0])
         if value not in words:
@@ -148,7 +150,7 @@ class SocketRequest:
         return value
 
     def pairs(self, name: str) -> list[tuple[str, str]]:
-        """Names and values: an object, or a list of pairs, as messages show their headers.
+        """Names and values of a member: an object of strings, or a list of pairs as in deliveries.
 
         :raises BadRequest: when it is something else.
         """
@@ -163,22 +165,22 @@ class SocketRequest:
         return [(whole_text(name, key), whole_text(name, text)) for key, text in found]
 
     def payload(self) -> bytes:
-        """What ``text`` or ``base64`` says.
+        """The payload in the member ``text`` or ``base64``.
 
-        :raises BadRequest: when it is both, or cannot be read.
+        :raises BadRequest: when both are given, or the given one is invalid.
         """
         text = self.text("text") if self.has("text") else None
         return payload_of(text, self.text("base64") if self.has("base64") else None)
 
     @property
     def place(self) -> tuple[str, int]:
-        """The channel and the queue."""
+        """The channel and the queue that the request names."""
         return self.name("channel"), self.number("queue", 0, 0, MAX_QUEUE_ID)
 
 
 @final
 class Behind:
-    """Follows a request that the broker answers only when it fails."""
+    """The token of the command that follows one that the broker answers only if it fails."""
 
     __slots__ = ("request",)
 
@@ -189,11 +191,11 @@ class Behind:
 def push_of(
     request: SocketRequest, place: tuple[str, int], name: str, source: str, *, confirms: bool
 ) -> Push:
-    """The push of a message that a request has in it.
+    """Build the push of the message in a request.
 
     :param place: the channel and the queue.
     :param name: the id of the message.
-    :raises BadRequest: when it cannot be one.
+    :raises BadRequest: when a name or a header is invalid, or does not fit a TMQP message.
     """
     high = request.word("priority", ("normal", "high")) == "high"
     timing = PublishTimes(
@@ -216,10 +218,10 @@ class SocketOperation:
 
     :ivar name: the value of ``op``.
     :ivar summary: what it does, in one line.
-    :ivar rights: what a client needs.
-    :ivar members: what a request may have beside ``op`` and ``ref``.
-    :ivar commands: what it asks of the broker.
-    :ivar make: the commands of a request; None where the session makes them.
+    :ivar rights: the rights that a client needs.
+    :ivar members: the possible members besides ``op`` and ``ref``.
+    :ivar commands: the types of its commands for the broker.
+    :ivar make: makes the commands of a request; None if the session makes them.
     """
 
     name: str
@@ -261,7 +263,7 @@ def _leave(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
 
 
 def _grant(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
-    """More credit, another window, or both; the answer is that of the last one."""
+    """Set the credit, the window or both.  Only the last command is answered unless one fails."""
     channel = request.name("channel")
     session = request.session
     if not (request.has("credit") or request.has("window")):
@@ -278,7 +280,8 @@ def _grant(request: SocketRequest, _letters: Letters) -> Sequence[Command]:
 
 
 def _told(request: SocketRequest, command: Command) -> Sequence[Command]:
-    """A command that is answered only when it fails, and behind it one that always is."""
+    """A command that is answered only if it fails and, if the client wants an answer, one after it
+    that is always answered."""
     if request.ref is None:
         return [command]
     behind = SetTerms(request.session, Behind(request), request.name("channel"), Terms())
@@ -466,7 +469,8 @@ SOCKET_OPERATIONS: Final[Mapping[str, SocketOperation]] = {each.name: each for e
 
 
 class RefusedRequest(Exception):  # noqa: N818 - it is an answer
-    """A request that cannot be carried out; ``ref`` is its own, None if that cannot be read."""
+    """A request that cannot be read; ``op`` and ``ref`` are the request's, as far as they can be
+    read."""
 
     def __init__(self, detail: str, ref: str | int | None, op: str) -> None:
         super().__init__(detail)
@@ -476,9 +480,9 @@ class RefusedRequest(Exception):  # noqa: N818 - it is an answer
 
 
 def read_request(data: bytes, session: int) -> SocketRequest:
-    """The request in a text message.
+    """Read the request in a text message.
 
-    :raises RefusedRequest: when it is not one.
+    :raises RefusedRequest: when it is not a valid request.
     """
     try:
         found = json.loads(data)

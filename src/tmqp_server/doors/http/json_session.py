@@ -5,8 +5,8 @@ requests; it receives ``message``, ``confirm``, ``reply``, ``event``, ``left``, 
 ``unfollowed`` and ``problem``.  A request without a ``ref`` is answered only if it fails, or is a
 push that is confirmed.
 
-The output has one line per message (JSON has no line ends inside): so deliveries that are shared
-with other clients can be joined to one bytes object and separated again.
+The output has one line per message, because JSON needs no line ends: so deliveries that are shared
+with other clients can be joined into one bytes object and separated again.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ __all__ = ["JsonSession", "line"]
 
 _NOTHING: Final[tuple[Command, ...]] = ()
 
-#: Codes of the close, by what they say.
+#: Close codes of the WebSocket.
 _GOING_AWAY: Final = 1001
 _POLICY: Final = 1008
 _RESTARTS: Final = 1012
 
-#: What a code of the broker means where nothing better is said.
+#: Details for result codes of the broker, unless there is a better one.
 _WORDS: Final = {
     1: "this event needs a channel or a queue, or a right",
     400: "the broker does not accept the request",
@@ -63,7 +63,7 @@ _WORDS: Final = {
 
 
 def line(op: str, **members: object) -> bytes:
-    """One message to a client."""
+    """Encode a message to a client."""
     return as_json({"op": op, **members}) + b"\n"
 
 
@@ -71,8 +71,8 @@ def line(op: str, **members: object) -> bytes:
 class JsonSession(DoorSession):
     """One connection.
 
-    Attributes: ``close_code``, the WebSocket's when it is closed from here; ``unconfirmed``,
-    pushes that wait for their confirm, by the message's id.
+    Attributes: ``close_code``, that of the WebSocket if the server closes it; ``unconfirmed``, the
+    pushes that wait for their confirms, by message id.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class JsonSession(DoorSession):
         self._letters = letters
         self._number = number
         self._client_id = client_id
-        #: What it has joined, or has asked to join, in lower case.
+        #: The channels that it has joined or has asked to join, in lower case.
         self._joined: dict[str, None] = {}
         self._out: list[bytes] = []
 
     # -- what is asked --------------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
-        """One text message."""
+        """Carry out the request in a text message."""
         if self.closed:
             return _NOTHING
         try:
@@ -138,13 +138,13 @@ class JsonSession(DoorSession):
         return push
 
     def _look_at_pushes(self) -> None:
-        """Read no more while too many pushes wait for their confirms."""
+        """Pause reading while too many pushes wait for their confirms."""
         self.reads = len(self.unconfirmed) < self._limits.max_websocket_unconfirmed
 
     # -- what is answered -----------------------------------------------------------------------
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Tell the client."""
+        """Report an effect to the client."""
         if self.closed:
             return _NOTHING
         if isinstance(effect, Confirm):
@@ -187,7 +187,7 @@ class JsonSession(DoorSession):
             self._complain("push", request.ref, 409, words, effect.message_id)
 
     def _replied(self, effect: Reply) -> None:
-        """To a request, or about a push that was refused."""
+        """Handle the answer to a request, or the refusal of a push."""
         asked = effect.request
         code = effect.code
         if isinstance(asked, Frame):
@@ -219,7 +219,7 @@ class JsonSession(DoorSession):
     def _complain(
         self, to: str, ref: str | int | None, code: int, detail: str = "", message_id: str = ""
     ) -> None:
-        """Say what is wrong with a request."""
+        """Send a ``problem``."""
         said: dict[str, object] = {"code": code}
         if to:
             said["to"] = to
@@ -229,7 +229,7 @@ class JsonSession(DoorSession):
         self._answer("problem", ref, **said)
 
     def deliver(self, data: bytes) -> None:
-        """Queue lines that the door has made."""
+        """Queue lines that the door has encoded."""
         if not self.closed:
             self._say(data)
 
@@ -247,7 +247,7 @@ class JsonSession(DoorSession):
     # -- the end --------------------------------------------------------------------------------
 
     def receive_eof(self, now: float) -> Sequence[Command]:
-        """The peer is gone: what it has not acknowledged goes back."""
+        """The peer has disconnected: its unacknowledged messages are put back."""
         if self.closed:
             return _NOTHING
         self._end("the peer closed the connection")
@@ -268,9 +268,9 @@ class JsonSession(DoorSession):
         self._joined.clear()
 
     def next_deadline(self) -> float | None:
-        """Nothing is waited for: the WebSocket around it pings."""
+        """None: the WebSocket around the session detects dead peers."""
         return None
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is waited for."""
+        """Nothing is ever due."""
         return _NOTHING

@@ -29,7 +29,7 @@ _PROBLEM: Final = b"application/problem+json"
 _HEXADECIMAL: Final = b"0123456789abcdefABCDEF"
 _MAX_QUERY_FIELDS: Final = 64
 
-#: Statuses of the broker's result codes; the others are told as they are.
+#: Statuses of the broker's result codes; other codes are statuses themselves.
 _STATUSES: Final[dict[int, int]] = {
     1: 400,
     401: 403,  # who may not is told so before anybody looks whether there is such a thing
@@ -39,7 +39,7 @@ _STATUSES: Final[dict[int, int]] = {
     481: 409,
     482: 409,
 }
-#: For what may go well later, seconds to wait.
+#: Seconds after which to retry a request that may succeed later.
 _RETRY_AFTER_S: Final = 1
 
 
@@ -61,8 +61,9 @@ class HttpRequest:
     """One request, with its whole body.
 
     Attributes: ``method``; ``path``, the decoded segments; ``headers`` in order, with names as
-    received; ``body``; ``values``, what the route's template took from the path; ``fault``, what is
-    wrong with the query, if that matters only to those who look at it.
+    received; ``body``; ``values``, the parameters in the path, by the names in the route's
+    template; ``fault``, what is wrong with the query, if this is an error only for handlers that
+    use it.
     """
 
     __slots__ = ("_query", "body", "fault", "headers", "method", "path", "values")
@@ -80,9 +81,9 @@ class HttpRequest:
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters, decoded, one of equal keys.
+        """The decoded parameters; of equal keys, only one is kept.
 
-        :raises BadRequest: when they could not be read.
+        :raises BadRequest: when the query is invalid.
         """
         if self.fault:
             raise BadRequest(400, self.fault)
@@ -93,26 +94,26 @@ class HttpRequest:
         self._query = query
 
     def header(self, name: bytes) -> bytes | None:
-        """The value of the first field of this name, in lower case; None if there is none."""
+        """The value of the first field with this lower-case name; None if there is none."""
         for key, value in self.headers:
             if key.lower() == name:
                 return value
         return None
 
     def text(self, name: str) -> str:
-        """A text that the route's template took from the path."""
+        """A text parameter of the path."""
         value = self.values[name]
         assert isinstance(value, str), "the template says so"
         return value
 
     def number(self, name: str) -> int:
-        """A number that the route's template took from the path."""
+        """A number parameter of the path."""
         value = self.values[name]
         assert isinstance(value, int), "the template says so"
         return value
 
     def accepts(self, media_type: str) -> bool:
-        """Whether the client takes this media type; without an Accept field it takes all."""
+        """Whether the client accepts this media type; without a field Accept it accepts all."""
         accept = self.header(b"accept")
         if accept is None or not accept.strip():
             return True
@@ -125,7 +126,7 @@ class HttpRequest:
         return False
 
     def takes_gzip(self) -> bool:
-        """Whether the client takes an answer that is compressed by gzip."""
+        """Whether the client accepts answers that are compressed by gzip."""
         offered = (self.header(b"accept-encoding") or b"").decode("latin-1").lower()
         for part in offered.split(","):
             name, *parameters = [piece.strip() for piece in part.split(";")]
@@ -164,9 +165,9 @@ class HttpRequest:
         return int(text)
 
     def word(self, key: str, words: tuple[str, ...]) -> str:
-        """One of some words from the query; the first of them if none is given.
+        """A parameter of the query that is one of *words*, the first one by default.
 
-        :raises BadRequest: for another.
+        :raises BadRequest: when it is not one of them.
         """
         value = self.query.get(key, words[0])
         if value not in words:
@@ -174,9 +175,9 @@ class HttpRequest:
         return value
 
     def check_query(self, *keys: str) -> None:
-        """Refuse parameters that nobody reads: a misspelt one must not be lost in silence.
+        """Refuse unknown parameters, so that a misspelt one is not silently ignored.
 
-        :raises BadRequest: for another key than these.
+        :raises BadRequest: when a parameter is not one of *keys*.
         """
         for key in self.query:
             if key not in keys:
@@ -206,17 +207,17 @@ class HttpResponse:
 
     @property
     def has_length(self) -> bool:
-        """Whether its head tells how long the body is."""
+        """Whether the head has the length of the body."""
         return not self.streams and self.status not in (204, 304)
 
     @staticmethod
     def json(status: int, value: object) -> HttpResponse:
-        """A JSON document."""
+        """An answer whose body is a JSON document."""
         return HttpResponse(status, as_json(value), JSON)
 
     @staticmethod
     def stream(content_type: bytes) -> HttpResponse:
-        """The head of an answer whose body follows piece by piece."""
+        """An answer whose body follows in pieces."""
         response = HttpResponse(200, b"", content_type)
         response.streams = True
         return response
@@ -228,7 +229,7 @@ def as_json(value: object) -> bytes:
 
 
 def problem(status: int, detail: str, *more: tuple[bytes, bytes], code: int = 0) -> HttpResponse:
-    """What is wrong, as RFC 9457 writes it; ``code`` is the broker's."""
+    """A problem document (RFC 9457); *code* is the broker's result code, 0 for none."""
     value: dict[str, object] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -241,7 +242,7 @@ def problem(status: int, detail: str, *more: tuple[bytes, bytes], code: int = 0)
 
 
 def of_result(code: int, detail: str) -> HttpResponse:
-    """The answer that says the same as a result code of the broker."""
+    """The answer for a result code of the broker."""
     status = _STATUSES.get(code, code)
     if status not in HTTPStatus._value2member_map_ or status < 400:
         status = 500
@@ -254,8 +255,8 @@ def of_result(code: int, detail: str) -> HttpResponse:
 def _decoded(raw: bytes, what: str, *, loose: bool = False) -> str:
     """Percent-decode once.
 
-    :param loose: replace what is not UTF-8.
-    :raises BadRequest: for a bad escape, a byte that must be escaped, or what is not UTF-8.
+    :param loose: replace bytes that are not UTF-8.
+    :raises BadRequest: for an invalid escape, or bytes that are not UTF-8.
     """
     at = raw.find(b"%")
     while at >= 0:
@@ -273,8 +274,8 @@ def split_path(target: bytes, *, takes_last_slash: bool = False) -> tuple[tuple[
     """The decoded segments of a request target's path, and its query, not decoded.
 
     Segments are split before they are decoded, so an escaped slash belongs to a name.  Dot
-    segments, empty segments and parameters behind a semicolon are refused: two programs must not
-    read one path in two ways.
+    segments, empty segments and unescaped semicolons are refused, so that no two programs read a
+    path differently.
 
     :param takes_last_slash: skip one slash at the end.
     :raises BadRequest: for a target in another form.
@@ -302,9 +303,9 @@ def split_path(target: bytes, *, takes_last_slash: bool = False) -> tuple[tuple[
 
 
 def parse_query(query: bytes, *, like_go: bool = False) -> dict[str, str]:
-    """The parameters of a query: ``+`` is a blank, of equal keys the last one counts.
+    """The parameters of a query: ``+`` is a blank, and the last of equal keys counts.
 
-    :param like_go: as Go's library reads it: the first of equal keys counts, what is not UTF-8 is
+    :param like_go: read it as Go's library does: the first of equal keys counts, invalid UTF-8 is
         replaced, and a semicolon is refused.
     :raises BadRequest: when there are too many or they cannot be decoded.
     """
@@ -327,8 +328,8 @@ def parse_query(query: bytes, *, like_go: bool = False) -> dict[str, str]:
 
 
 def has_bare_newline(data: bytes) -> bool:
-    """Whether a line of the head at the beginning of some bytes ends with LF alone: programs
-    disagree on whether it ends there."""
+    """Whether a line of the head at the beginning of *data* ends with LF alone: programs disagree
+    on whether this ends a line."""
     end = data.find(b"\r\n\r\n")
     head = data if end < 0 else data[:end]
     return head.count(b"\n") != head.count(b"\r\n")

@@ -49,10 +49,10 @@ _DEFAULT_WAIT_S: Final = 10.0
 _PAUSES: Final = Backoff(0.05, 0.5, 0.0)
 _MAX_UNIX_MS: Final = 1 << 49
 _MAX_SEQUENCE: Final = 10**15 - 1
-#: Messages that one look shows, and at most.
+#: How many messages are shown, by default and at most.
 _SHOWN: Final = 100
 _MOST_SHOWN: Final = 1_000
-#: What a look shows, as bits of the engine's.
+#: The states of shown messages, as bits of the engine's.
 _STATES: Final = {"all": 7, "waiting": 1, "deferred": 2, "in-flight": 4}
 #: Reasons of a negative confirm that may pass.
 _PASSING: Final = ("busy", "error", "storage")
@@ -161,7 +161,7 @@ class _Cancel(Handler):
 
 
 class _Peek(Handler):
-    """Shows what is in a queue, and takes nothing."""
+    """Shows the messages in a queue without taking them."""
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange)
@@ -215,9 +215,9 @@ class _Peek(Handler):
 class _Take(Handler):
     """Takes messages out of a pull queue, or reads a cache queue.
 
-    The broker lets those pull who have joined the channel.  So this asks first, which creates
-    nothing, and joins a channel that is there, only for the time of the pull: a client that stayed
-    and took no deliveries would hold up the channel's other queues.
+    Only clients that have joined the channel may pull.  So the first pull only finds out whether
+    the channel exists, without creating it; then the client joins, only for the time of the pull:
+    if it stayed without taking deliveries, it would delay the channel's other queues.
     """
 
     def __init__(self, exchange: Exchange, most: int, wait_s: float, *, settles: bool) -> None:
@@ -251,7 +251,7 @@ class _Take(Handler):
         return [Join(self.exchange.client.number, self, self._channel, 0), self._pull()]
 
     def _leave(self) -> Sequence[Command]:
-        """What is asked at the end of a pull."""
+        """Leave the channel at the end of a pull, if it was joined."""
         if not self._joined:
             return ()
         self._joined = False
@@ -275,7 +275,8 @@ class _Take(Handler):
         self._complete(problem(404, "the channel was removed"))
 
     def _complete(self, otherwise: HttpResponse) -> None:
-        """End the answer with what was taken; answer *otherwise* if that is nothing."""
+        """End the answer after the messages that were taken; answer *otherwise* if there are
+        none."""
         exchange = self.exchange
         if self._only is not None:
             exchange.respond(self._only)
@@ -312,7 +313,7 @@ class _Take(Handler):
         return ()
 
     def _end(self, reason: str, now: float) -> Sequence[Command]:
-        """The pull is over, or was refused."""
+        """Handle the end of a pull, or its refusal."""
         exchange = self.exchange
         if reason == NoContent.UNAUTHORIZED and not self._joins:
             return self._join_and_pull()
@@ -340,7 +341,7 @@ class _Take(Handler):
             self.exchange.respond(HttpResponse.json(200, {"items": []}))
 
     def _show(self, effect: AnswerPull) -> None:
-        """The message of a cache queue, which stays there."""
+        """Answer with the message of a cache queue, which stays in the queue."""
         message = effect.message
         letters = self.exchange.client.letters
         if self._raw:
@@ -351,7 +352,7 @@ class _Take(Handler):
             self.exchange.respond(HttpResponse.json(200, {"items": [item]}))
 
     def _replied(self, code: int) -> Sequence[Command]:
-        """To the join, or by a cache queue that shows nothing."""
+        """Handle the answer to the join, or that of an empty cache queue."""
         if self._joins and not self._joined and code == RESULT_OK:
             self._joined = True
             return ()  # the pull is behind the join
@@ -372,19 +373,19 @@ def publish(exchange: Exchange) -> Handler:
 
 
 def cancel(exchange: Exchange) -> Handler:
-    """``DELETE .../messages/{id}``: a deferred message that is not due yet."""
+    """``DELETE .../messages/{id}``: remove a deferred message that is not due yet."""
     exchange.wanted.check_query()
     return _Cancel(exchange)
 
 
 def look(exchange: Exchange) -> Handler:
-    """``GET .../messages``: what is in a queue now."""
+    """``GET .../messages``: show the messages in a queue."""
     exchange.wanted.check_query("from", "max", "state", "id", "filter", "filter_language")
     return _Peek(exchange)
 
 
 def take(exchange: Exchange) -> Handler:
-    """``POST .../deliveries``: messages for this client."""
+    """``POST .../deliveries``: take messages."""
     request = exchange.wanted
     limits = exchange.client.limits
     request.check_query("max", "wait", "ack")
@@ -397,9 +398,9 @@ def take(exchange: Exchange) -> Handler:
 
 
 def read_latest(exchange: Exchange) -> Handler:
-    """``GET .../messages/latest``: the message of a cache queue."""
+    """``GET .../messages/latest``: show the message of a cache queue."""
     exchange.wanted.check_query()
-    # No pull queue gives anything to who asks for nothing.
+    # With a count of 0, a pull queue returns nothing.
     return _Take(exchange, 0, 0.0, settles=True)
 
 
@@ -417,7 +418,7 @@ def refuse(exchange: Exchange) -> Handler:
 
 
 class _Answer(Handler):
-    """A consumer's answer to a delivery; there is no answer to that."""
+    """A consumer's acknowledgement or refusal of a delivery; the broker does not answer it."""
 
     def __init__(self, exchange: Exchange, reason: str) -> None:
         super().__init__(exchange)

@@ -14,12 +14,13 @@ from tmqp_server.doors.http.messages import BadRequest, HttpRequest, parse_query
 
 __all__ = ["NO_REQUEST", "RequestReader", "has_body", "problem_of"]
 
-#: What is said of other bytes; which of their faults is seen first depends on how they are cut.
+#: The detail for invalid bytes.  It names no fault, because the first one that is found depends on
+#: how the bytes are divided.
 NO_REQUEST: Final = "the bytes received are not an HTTP/1.1 request, whose lines end with CR and LF"
 
 
 class RequestReader:
-    """Looks at requests as they come in."""
+    """Checks the heads and bodies of requests while they arrive."""
 
     __slots__ = ("_context", "_limits")
 
@@ -28,7 +29,7 @@ class RequestReader:
         self._limits = context.limits
 
     def head(self, exchange: Exchange, event: h11.Request) -> None:
-        """Look at a request before its body is read.
+        """Check the head of a request, before its body is read.
 
         :raises BadRequest: when it is refused.
         """
@@ -73,7 +74,7 @@ class RequestReader:
     def _look_at_query(self, request: HttpRequest, query: bytes) -> None:
         """Read the parameters.
 
-        :raises BadRequest: when that is not possible, and matters at once.
+        :raises BadRequest: when the query is invalid, unless the manner is ``like_go``.
         """
         like_go = self._context.manner.like_go
         try:
@@ -84,9 +85,10 @@ class RequestReader:
             request.fault = error.detail
 
     def _find_route(self, exchange: Exchange, request: HttpRequest) -> None:
-        """Find who answers.
+        """Find the route.
 
-        :raises BadRequest: when there is nobody, and the body that may follow is not read.
+        :raises BadRequest: when there is none, unless the manner is ``like_go``, which reads the
+            body first.
         """
         try:
             exchange.route, request.values = self._context.routes.find(request.method, request.path)
@@ -96,9 +98,9 @@ class RequestReader:
             exchange.refusal = error
 
     def keep(self, exchange: Exchange, data: bytes) -> None:
-        """Keep a piece of the body, or drop it where nobody wants it.
+        """Keep a piece of the body, or drop it if the route takes no body.
 
-        :raises BadRequest: 413.
+        :raises BadRequest: 413 when the body is too large.
         """
         if exchange.route is None or not exchange.route.takes_body:
             exchange.dropped_bytes += len(data)
@@ -110,9 +112,9 @@ class RequestReader:
         exchange.body += data
 
     def _check_size(self, exchange: Exchange, size: int) -> None:
-        """Refuse a body of so many bytes if that is too large.
+        """Refuse a body of *size* bytes if that is too large.
 
-        :raises BadRequest: 413.
+        :raises BadRequest: 413 when the body is too large.
         """
         route = exchange.route
         assert route is not None, "a request without a route has no body"
@@ -122,7 +124,7 @@ class RequestReader:
 
 
 def has_body(exchange: Exchange) -> bool:
-    """Whether more of a request may come than its head."""
+    """Whether a body may follow the head of a request."""
     request = exchange.request
     if exchange.machine.their_state is not h11.SEND_BODY or request is None:
         return True
@@ -135,7 +137,7 @@ def has_body(exchange: Exchange) -> bool:
 def problem_of(
     error: h11.RemoteProtocolError, exchange: Exchange, limits: HttpLimits
 ) -> tuple[int, str]:
-    """The status and the sentence for bytes that are no request."""
+    """The status and the detail of the answer to an invalid request."""
     status = error.error_status_hint
     if status == 431 and exchange.request is None:
         begin = exchange.machine.trailing_data[0][: limits.max_target_bytes]

@@ -10,17 +10,18 @@ __all__ = ["EventRecall"]
 
 
 class EventRecall:
-    """Keeps nothing; a door that keeps events has another one."""
+    """Keeps no events; a door that keeps them has a subclass."""
 
     def number(self, effect: Inform, data: bytes) -> bytes:
-        """An event has happened; returns what is sent."""
+        """Note an event; returns the bytes to send, which may have its id."""
         return data
 
     def followed(self, kinds: Sequence[int], channel: str, queue_id: int | None) -> None:
-        """Somebody follows these events."""
+        """Note that a client follows these events."""
 
     def missed(
         self, last: str, kinds: Sequence[int], channel: str, queue_id: int | None
     ) -> tuple[bool, list[bytes]]:
-        """Whether what came behind an id is known whole, and what is known of it."""
+        """The events after the one with the id *last*: whether all of them are known, and those
+        that are."""
         return False, []

@@ -1,16 +1,16 @@
-"""The requests of one HTTP/1.1 connection: which is read, which begins, and how they end.
+"""The requests of one HTTP/1.1 connection: reading, beginning and ending them in order.
 
 Theory of operation.  Each request is an :class:`Exchange` with an ``h11.Connection`` of its own,
 which reads the request and writes its answer; the bytes that follow a request are given to the next
-exchange.  One request is read at a time.  A complete one waits until it may begin:
-requests whose routes overlap (a publish) begin while earlier ones of the kind wait for their
-answers, all others when they are alone.  Some need a place among those of the whole door as well
-(``entrance.py``).  Answers leave in the order of the requests.
+exchange.  One request is read at a time.  A complete one waits until it may begin: requests whose
+routes overlap (a publish) begin while earlier ones of the kind wait for their answers, all others
+only after all earlier ones were answered.  Some also need a place among the requests of the whole
+door (``entrance.py``).  Answers are sent in the order of the requests.
 
-The first request that needs rights asks the broker to accept the client; its credentials are those
-of the whole connection.  A refused request whose body has not been read is answered at once; the
-rest of it is read and dropped for a while, so that the peer can read the answer, and the connection
-ends.
+With the first request that needs rights, the session asks the broker to accept the client; the
+request's credentials apply to the whole connection.  A refused request whose body has not been read
+is answered at once.  The rest of its body is read and dropped for a while, so that the peer can
+read the answer; then the connection ends.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class HttpRequests(DoorSession):
         #: Unanswered exchanges that have begun, in order.
         self._begun: deque[Exchange] = deque()
         self._reading: Exchange | None = None
-        #: It is complete and has not begun.
+        #: A complete request that has not begun.
         self._complete: Exchange | None = None
         #: Bytes of later requests.
         self._later = b""
@@ -70,7 +70,7 @@ class HttpRequests(DoorSession):
         self._linger_bytes = 0
         #: When the handler that is due may continue, if it has to pause.
         self._resumes = 0.0
-        #: When the client that comes after another one on this connection is asked about.
+        #: When the broker is asked about a client that follows another one on this connection.
         self._again_due = math.inf
         self._socket: WebSocketLayer | None = None
         self._inner: Door | None = None
@@ -78,7 +78,7 @@ class HttpRequests(DoorSession):
     # -- reading --------------------------------------------------------------------------------
 
     def _work(self, now: float, commands: list[Command]) -> None:
-        """Read and begin requests as far as that goes."""
+        """Read and begin as many requests as possible."""
         while not self.closed and self._socket is None:
             self._let_go(now, commands)
             if self._complete is not None:
@@ -109,7 +109,7 @@ class HttpRequests(DoorSession):
                 return
 
     def _next_begins(self) -> bool:
-        """Whether there are bytes of another request; empty lines before it are none."""
+        """Whether there are bytes of another request, not counting empty lines."""
         while self._later.startswith(b"\r\n"):
             self._later = self._later[2:]
         return self._later not in (b"", b"\r") and not self._last
@@ -145,7 +145,7 @@ class HttpRequests(DoorSession):
         return True
 
     def _completed(self, exchange: Exchange) -> None:
-        """A request is whole: what follows in the stream is the next one."""
+        """Note that a request has arrived completely; the bytes after it belong to the next one."""
         machine = exchange.machine
         exchange.wanted.body = bytes(exchange.body)
         exchange.body = bytearray()
@@ -157,7 +157,7 @@ class HttpRequests(DoorSession):
             self._last = True
 
     def _refuse(self, exchange: Exchange, status: int, detail: str) -> None:
-        """Answer a request that goes no further."""
+        """Answer a request with an error."""
         more: list[tuple[bytes, bytes]] = []
         request = exchange.request
         if status == 405 and request is not None:
@@ -197,7 +197,7 @@ class HttpRequests(DoorSession):
         return all([each.route is not None and each.route.overlaps for each in begun])
 
     def _begin(self, exchange: Exchange, now: float, commands: list[Command]) -> None:
-        """A complete request's turn has come."""
+        """Begin a complete request."""
         exchange.at(now)
         request = exchange.wanted
         route = exchange.route
@@ -239,8 +239,8 @@ class HttpRequests(DoorSession):
             commands += exchange.handler.start(now)
 
     def _change_client(self, exchange: Exchange, now: float) -> Command:
-        """Let the client go; the broker is asked about the new one in a step of its own, when it
-        has forgotten the previous one."""
+        """Disconnect the previous client.  The broker is asked about the new one in a later step,
+        when it has forgotten the previous one."""
         self._client.forget()
         self._complete = exchange
         self._again_due = now
@@ -254,7 +254,7 @@ class HttpRequests(DoorSession):
         self._begun.append(exchange)
 
     def _let_go(self, now: float, commands: list[Command]) -> None:
-        """Forget exchanges that are answered; end the connection behind the last one."""
+        """Forget exchanges that are answered; end the connection after the last one."""
         begun = self._begun
         while begun and begun[0].answered:
             closes = begun[0].closes
@@ -272,7 +272,7 @@ class HttpRequests(DoorSession):
             commands += self._end("the last request was answered")
 
     def _switch(self, exchange: Exchange, now: float, commands: list[Command]) -> None:
-        """Another protocol begins behind this request."""
+        """Change the connection to another protocol after this request."""
         door = self._inner = self._context.inner[exchange.upgrade]
         number = self._client.number
         if isinstance(door, JsonDoor):
@@ -290,7 +290,7 @@ class HttpRequests(DoorSession):
     # -- the end ----------------------------------------------------------------------------------
 
     def _end(self, reason: str) -> list[Command]:
-        """Nothing is read any more, and no answer comes but those that are ready."""
+        """End the session: nothing more is read, and only answers that are ready are sent."""
         self.closed = True
         self.close_reason = self.close_reason or reason
         self._abandon_all()

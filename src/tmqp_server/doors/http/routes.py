@@ -14,7 +14,7 @@ from tmqp_server.doors.http.messages import BadRequest
 
 __all__ = ["Begin", "Route", "RouteTable"]
 
-#: What carries an exchange out; None if it has answered already.
+#: Returns the handler that carries an exchange out; None if it is already answered.
 Begin = Callable[[Exchange], Handler | None]
 
 _MAX_DIGITS: Final = 9
@@ -24,14 +24,16 @@ _MAX_DIGITS: Final = 9
 class Route:
     """One method of one path.
 
-    :param begin: called with the complete request; returns what carries it out.
+    :param begin: called with the complete request; returns the handler that carries it out, None if
+        it is already answered.
     :param public: answered without asking who the client is.
-    :param overlaps: may begin while earlier requests of its kind wait for their answers: what it
-        asks of the broker it asks at once.
-    :param bounded: needs a place among the requests that work at once (``entrance.py``).
-    :param takes_body: a request may have a body; of others it must be empty.
-    :param max_body_bytes: how large the body may be; 0 for what the door's limits say.
-    :param too_large: what is said of a larger one.
+    :param overlaps: may begin while earlier requests of its kind wait for their answers; it must
+        send all its commands at once.
+    :param bounded: needs a place among the requests that run concurrently (``entrance.py``).
+    :param takes_body: a request may have a body; without this, the body must be empty.
+    :param max_body_bytes: the largest body; 0 for the door's limit.
+    :param too_large: the detail of the answer to a larger body; empty for a sentence with the
+        limit.
     """
 
     __slots__ = (
@@ -72,7 +74,7 @@ class Route:
         self.parts = tuple(_part(text) for text in template.strip("/").split("/") if text)
 
     def match(self, path: tuple[str, ...]) -> dict[str, str | int] | None:
-        """What the template takes from a path; None if it does not fit."""
+        """The parameters that a path has by the template; None if it does not match."""
         if len(path) != len(self.parts):
             return None
         values: dict[str, str | int] = {}
@@ -102,7 +104,7 @@ def _part(text: str) -> tuple[str, str]:
 class RouteTable:
     """The routes of one door.
 
-    :param answers_head: a path that answers GET answers HEAD, too.
+    :param answers_head: a path that answers GET also answers HEAD.
     """
 
     __slots__ = ("_answers_head", "routes")
@@ -117,9 +119,9 @@ class RouteTable:
             seen.add(key)
 
     def find(self, method: str, path: tuple[str, ...]) -> tuple[Route, dict[str, str | int]]:
-        """The route of a request, and what its template takes from the path.
+        """The route of a request, and the parameters in its path.
 
-        :raises BadRequest: 404 for an unknown path, 405 for a method that it does not have.
+        :raises BadRequest: 404 for an unknown path, 405 for a method that the path does not have.
         """
         wanted = "GET" if method == "HEAD" and self._answers_head else method
         for route in self.routes:
@@ -130,7 +132,7 @@ class RouteTable:
         raise BadRequest(404, "there is no such resource")
 
     def methods(self, path: tuple[str, ...]) -> list[str]:
-        """The methods of a path, in order; none if there is no such path."""
+        """The methods of a path, sorted; empty if there is no such path."""
         found = {route.method for route in self.routes if route.match(path) is not None}
         if not found:
             return []

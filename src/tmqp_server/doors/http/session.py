@@ -1,5 +1,6 @@
-"""One HTTP/1.1 connection as a pure session: bytes, effects and time, for its requests
-(``requests.py``) or the protocol of its WebSocket."""
+"""One HTTP/1.1 connection as an I/O-free session: passes bytes, effects and time to its requests
+(``requests.py``) or to the protocol of its WebSocket.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ class HttpSession(HttpRequests):
         return [] if self.closed else self._end("the peer closed the connection")
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side: who waits for an answer is told 503."""
+        """Close from this side: requests that wait are answered with 503."""
         if self.closed:
             return _NOTHING
         if self._socket is not None:
@@ -92,7 +93,8 @@ class HttpSession(HttpRequests):
         return self._note(self._end(reason))
 
     def _note(self, commands: list[Command]) -> list[Command]:
-        """Say how much there is to send, and whether the session is over."""
+        """Update the attributes of the session: bytes to send, whether to read, whether it is
+        closed."""
         socket = self._socket
         self.outbound_bytes = self._answers.ready_bytes
         if socket is not None:
@@ -104,13 +106,13 @@ class HttpSession(HttpRequests):
         return commands
 
     def gone(self) -> None:
-        """The connection is over: count what was open no more."""
+        """The connection has ended: stop counting its streams and its WebSocket."""
         self._abandon_all()
         if self._socket is not None:
             self._context.tally.websockets -= 1
 
     def _drop(self, count: int, now: float, commands: list[Command]) -> None:
-        """What comes behind the last request is read for a while, and dropped."""
+        """Drop bytes after the last request, which are read for a while."""
         self._linger_bytes += count
         if self._linger_bytes > self._limits.max_linger_bytes and self._linger_due < math.inf:
             commands += self._end("a request was refused")
@@ -160,7 +162,7 @@ class HttpSession(HttpRequests):
         return self._note(commands)
 
     def _turn_away(self, code: int, address: str, now: float) -> None:
-        """The broker does not accept the client."""
+        """Answer a client that the broker refuses."""
         self._client.standing = STRANGER
         exchange, self._complete = self._complete, None
         if exchange is None:
@@ -180,7 +182,7 @@ class HttpSession(HttpRequests):
         self._begun.append(exchange)
 
     def _handler_of(self, effect: Effect) -> Handler | None:
-        """Who asked for an effect; None for an answer that comes too late."""
+        """The handler that an effect is for; None if it comes too late."""
         found: object = None
         if isinstance(effect, ConfirmRun):
             found = self._client.confirms.get(effect.message_ids[0])
@@ -196,7 +198,7 @@ class HttpSession(HttpRequests):
         return found if isinstance(found, Handler) else None
 
     def deliver(self, data: bytes) -> None:
-        """Queue what the door has encoded: an event, or bytes for the inner session."""
+        """Pass on bytes that the door has encoded: an event, or bytes for the inner session."""
         socket = self._socket
         if socket is not None:
             socket.inner.deliver(data)
@@ -207,7 +209,7 @@ class HttpSession(HttpRequests):
         self._note([])
 
     def encoder(self) -> Door | None:
-        """The inner door, while its protocol is spoken."""
+        """The inner door, once its protocol is spoken; else None."""
         socket = self._socket
         return None if socket is None else self._inner
 
@@ -225,7 +227,7 @@ class HttpSession(HttpRequests):
     # -- memory and time ------------------------------------------------------------------------
 
     def held_bytes(self) -> int:
-        """What is kept of the peer's requests."""
+        """About how many bytes of memory the peer's requests take."""
         if self._socket is not None:
             return self._socket.held_bytes()
         held = len(self._later) + self._answers.waiting_bytes
@@ -237,14 +239,14 @@ class HttpSession(HttpRequests):
         return held
 
     def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
+        """Drop what was received from a client that will be refused."""
         self._later = b""
         if self._complete is not None:
             self._complete.wanted.body = b""
         self._last = True
 
     def next_deadline(self) -> float | None:
-        """When :meth:`on_deadline` wants to be called."""
+        """When :meth:`on_deadline` must be called; None for never."""
         due = self._due()
         return None if due == math.inf else due
 

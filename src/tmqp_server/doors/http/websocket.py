@@ -1,9 +1,9 @@
 """WebSocket: the byte stream of another door's protocol, in binary messages.
 
-Once the upgrade is accepted, :class:`WebSocketLayer` stands between the bytes of the connection
-and a session of the inner door: each message received is a chunk of the inner stream, and what the
-inner session has to send goes out in binary messages.  Of the subprotocol of JSON messages are
-texts, one for each line of the inner session.  Compression is not offered.
+Once the upgrade is accepted, :class:`WebSocketLayer` is between the bytes of the connection and a
+session of the inner door: each received message is a chunk of the inner stream, and the output of
+the inner session is sent in binary messages.  With the JSON subprotocol, messages are texts, one
+for each line of the inner session.  Compression is not offered.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def _tokens(request: HttpRequest, name: bytes) -> list[str]:
 def offered_protocols(request: HttpRequest) -> list[str]:
     """The subprotocols that a WebSocket client offers.
 
-    :raises BadRequest: 426 when it asks for no WebSocket of this version, 400 when its key is bad.
+    :raises BadRequest: 426 when it does not ask for a WebSocket of version 13, 400 when its key is
+        invalid.
     """
     upgrades = [each.lower() for each in _tokens(request, b"upgrade")]
     connection = [each.lower() for each in _tokens(request, b"connection")]
@@ -78,7 +79,8 @@ def upgrade_headers(request: HttpRequest, protocol: str) -> list[tuple[bytes, by
 class WebSocketLayer:
     """One WebSocket connection around an inner session.
 
-    Attributes: ``inner``; ``reason``, why it is over, empty while it is not.
+    Attributes: ``inner``, the inner session; ``reason``, why the WebSocket has ended, empty while
+    it is open.
     """
 
     def __init__(self, inner: DoorSession, limits: HttpLimits, now: float) -> None:
@@ -100,7 +102,7 @@ class WebSocketLayer:
     # -- bytes and time in ----------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
-        """Bytes of the connection."""
+        """Take bytes of the connection."""
         if self.reason:
             return ()
         self._silence_due = now + self._interval
@@ -127,7 +129,7 @@ class WebSocketLayer:
             commands += self._message_part(event, now)
 
     def _heard_close(self, event: CloseConnection, now: float) -> Sequence[Command]:
-        """The peer closes, answers our close, or breaks the protocol."""
+        """The peer closes, answers our close, or has violated the protocol."""
         state = self._machine.state
         if state is ConnectionState.OPEN:
             return self.close(event.code, "the WebSocket protocol was violated", now)
@@ -154,18 +156,18 @@ class WebSocketLayer:
         return self.inner.receive(data, now) if data and not self.inner.closed else ()
 
     def receive_eof(self, now: float) -> Sequence[Command]:
-        """The transport's end."""
+        """The transport has ended."""
         return self._end("the peer closed the connection", now)
 
     def next_deadline(self) -> float:
-        """When :meth:`on_deadline` is to be called."""
+        """When :meth:`on_deadline` must be called."""
         if self._closing_due < math.inf:
             return self._closing_due
         inner = None if self.inner.closed else self.inner.next_deadline()
         return self._silence_due if inner is None else min(self._silence_due, inner)
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Ping, or give the peer up."""
+        """Send a ping, or give up the peer."""
         if self.reason:
             return ()
         if self._closing_due <= now:
@@ -187,7 +189,7 @@ class WebSocketLayer:
     # -- bytes out ------------------------------------------------------------------------------
 
     def pump(self, now: float) -> None:
-        """Take what the inner session has to send; when it is closed, close."""
+        """Take the inner session's output; if the inner session is closed, close the WebSocket."""
         if self._closing_due < math.inf or self.reason:
             return
         self._gather()
@@ -205,7 +207,7 @@ class WebSocketLayer:
                 self._out.append(self._machine.send(BytesMessage(data=piece)))
 
     def take(self) -> bytes:
-        """What is to be sent, since the last call."""
+        """The bytes to send since the last call."""
         if self._closing_due == math.inf and not self.reason:
             self._gather()
         data = b"".join(self._out)
@@ -213,17 +215,17 @@ class WebSocketLayer:
         return data
 
     def waiting_bytes(self) -> int:
-        """About how much there is to be sent."""
+        """About how many bytes wait to be sent."""
         return sum([len(each) for each in self._out]) + self.inner.outbound_bytes
 
     def held_bytes(self) -> int:
-        """About how much memory the peer's unfinished message takes."""
+        """About how many bytes of memory the peer's unfinished message takes."""
         return len(self._message) + self.inner.held_bytes()
 
     # -- ending ---------------------------------------------------------------------------------
 
     def close(self, code: int, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side; what the inner session has to say goes out first."""
+        """Close from this side, after the output of the inner session."""
         commands = [] if self.inner.closed else list(self.inner.close(reason, now))
         if self._closing_due == math.inf:
             self._gather()

@@ -1,17 +1,17 @@
-"""Durable subscriptions: a topic's messages are kept for a client that is disconnected.
+"""Durable subscriptions, which keep a topic's messages for a client while it is disconnected.
 
 A durable subscription is a separate queue, ``durable://CLIENT/NAME``, into which a feed copies the
 messages of the topic that the selector accepts.  Queue and feed are stored, so the subscription
 survives a restart.  One consumer at a time joins the queue: its channel allows one.
 
-The tag of its queue has the topic and the selector of a subscription
+The tag of the queue is a digest of the subscription's topic and selector
 (:attr:`DurableSubscription.tag`).  A client that subscribes with another topic or selector begins a
 new subscription: the queue is removed with its messages, and created again (JMS 1.1, 6.11.1).
 
-A door looks for the queue first (:func:`look`), and then carries out the commands that
-:func:`begin` returns for the answer.  The broker answers when they are on disk, and the client's
+A door looks up the queue (:func:`look`), and then carries out the commands that :func:`begin`
+returns for the answer.  The broker answers them when their results are on disk.  The client's
 subscription is confirmed when all of them are answered (:func:`waits_for`): messages that are sent
-from then on are kept, whatever happens to the server.
+from then on are kept, even if the server crashes.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _TAG_DIGITS: Final = 32
 
 
 def durable_channel(client_id: str, name: str, names: DoorNames) -> str:
-    """The channel of a durable subscription; the same at every door."""
+    """The channel of a durable subscription, which is the same at every door."""
     return names.exact_channel(f"durable://{client_id}/{name}".encode("utf-8", "replace"))
 
 
 @final
 class DurableSubscription:
-    """What a client says of its durable subscription: the ``channel`` that keeps its messages, the
-    ``topic`` that it is for, and its selector, None for all messages."""
+    """A durable subscription as a client asks for it: the ``channel`` that keeps its messages, its
+    ``topic``, and its ``selector``, None for all messages."""
 
     __slots__ = ("channel", "selector", "topic")
 
@@ -74,18 +74,20 @@ class DurableSubscription:
 
     @property
     def text(self) -> str:
-        """The selector as it was written down; empty without one."""
+        """The text of the selector; empty without one."""
         return "" if self.selector is None else self.selector.text
 
     @property
     def tag(self) -> str:
-        """What the tag of its queue must be, or it is for something else."""
+        """The tag that its queue must have; with another tag, the queue is for another topic or
+        selector."""
         said = f"{self.topic}\n{self.language}\n{self.text}"
         return f"durable-{sha256(said.encode('utf-8', 'replace')).hexdigest()[:_TAG_DIGITS]}"
 
 
 def look(session: int, request: object, subscription: DurableSubscription) -> Command:
-    """Look whether a subscription is there; the answer is for :func:`begin`."""
+    """The command that finds out whether a subscription exists; pass its answer to
+    :func:`begin`."""
     return DescribeQueue(session, request, subscription.channel, QUEUE)
 
 
@@ -98,16 +100,16 @@ def begin(
     of_queue: QueueChanges,
     about_topic: object = None,
 ) -> list[Command]:
-    """Make what is missing of a subscription; nothing when it is there as it must be.
+    """The commands that create what is missing of a subscription; none if it exists as requested.
 
-    Each command is answered to the *request*: 0, or 481 where a queue is there already.
+    The answers carry *request*: 0, or 481 for a queue that already exists.
 
     :param found: the answer to :func:`look`.
-    :param of_topic: how the topic is made if it is not there.
-    :param of_queue: how the subscription's queue is made; its tag is set.
-    :param about_topic: what the answer about making the topic goes to instead of the request:
-        whether the topic is there after all, although the client may not make it, shows when it is
-        fed from.
+    :param of_topic: the options for creating the topic.
+    :param of_queue: the options for creating the subscription's queue; this sets its tag.
+    :param about_topic: the token for creating the topic, instead of *request*.  The client may not
+        have the right to create a topic that exists; if the topic does not exist, adding the feed
+        fails.
     """
     commands: list[Command] = []
     if found.code == RESULT_OK:
@@ -137,7 +139,7 @@ def begin(
 
 
 def waits_for(commands: list[Command], request: object) -> int:
-    """How many answers to a request there will be."""
+    """How many answers will carry *request*."""
     return sum(
         [
             isinstance(each, (AddFeed, CreateQueue, RemoveChannel)) and each.request is request

@@ -1,4 +1,4 @@
-"""The deliveries in flight of a door that acknowledges by number, and lapsed ones."""
+"""Deliveries in flight for doors that number them, and lookup of lapsed ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Held = TypeVar("_Held", bound="HeldDelivery")
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class HeldDelivery:
-    """A delivery that its client has not answered for."""
+    """A delivery that its client has not answered."""
 
     __slots__ = ("channel", "message_id", "queue_id")
 
@@ -27,7 +27,7 @@ class HeldDelivery:
 
 
 def number_of(in_hand: dict[int, _Held], lapsed: Lapsed) -> int:
-    """The number of the delivery that has lapsed; 0 if it is not among these.
+    """The number of a lapsed delivery; 0 if it is not among *in_hand*.
 
     :param in_hand: deliveries by their numbers, from 1, in the order in which they were sent.
     """

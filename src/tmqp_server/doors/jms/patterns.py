@@ -1,4 +1,4 @@
-"""Names of destinations that mean several: ``A,B``, ``A.*`` and ``A.>``.
+"""Names that mean several destinations: ``A,B``, ``A.*`` and ``A.>``.
 
 A consumer of a name with wildcards joins channel by channel: the existing ones, which the broker
 lists (:func:`listed_by`), and each that is created later, which the broker reports.  Each is joined
@@ -36,7 +36,7 @@ MAX_COMPOSITE: Final = 32
 
 
 def has_wildcards(name: str) -> bool:
-    """Whether a name means all that are like it."""
+    """Whether a name has wildcards, alone between its dots."""
     if "*" not in name and ">" not in name:
         return False
     parts = name.split(".")
@@ -44,7 +44,8 @@ def has_wildcards(name: str) -> bool:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name is like a pattern: ``*`` is one part of it, ``>`` any number of them."""
+    """Whether a name matches a pattern: ``*`` stands for one part, ``>`` for all further parts, or
+    none."""
     wanted = pattern.split(".")
     found = name.split(".")
     for at, part in enumerate(wanted):
@@ -56,13 +57,13 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def listed_by(*, is_topic: bool) -> str:
-    """What finds, among all channels, those that may be like a pattern; a name's capitals may be
-    escaped in its channel, so more cannot be said."""
+    """The pattern for listing the channels that may match.  It cannot be narrower, because
+    characters of a name may be escaped in its channel."""
     return f"{TOPIC_SCHEME}*" if is_topic else "*"
 
 
 def name_like(pattern: str, channel: str, names: DoorNames, *, is_topic: bool) -> str:
-    """The name of the queue or topic that a channel is, if it is like a pattern; else empty."""
+    """The name of the queue or topic of a channel, if it matches a pattern; else empty."""
     name = names.foreign_name(channel.removeprefix(EXACT_MARK)).decode("utf-8", "replace")
     if name.startswith(TOPIC_SCHEME) != is_topic:
         return ""

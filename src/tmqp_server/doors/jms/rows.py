@@ -1,8 +1,8 @@
-"""Consecutive messages and answers as one command each, for the doors of STOMP and OpenWire.
+"""Joins consecutive messages, and consecutive answers, into one command, for STOMP and OpenWire.
 
-A client that sends without waiting has many frames in one chunk.  Those for one queue that differ
-only in their contents are one push for the broker, and consecutive acknowledgements of one
-subscription are one answer.
+If a client sends without waiting, a chunk has many frames.  Those for one queue that differ only in
+their contents become one push, and consecutive acknowledgements of one subscription become one
+answer.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ["JmsRun", "RowMaker"]
 
 @final
 class JmsRun(RunWire):
-    """Messages that came in a row: of each its id, what it costs, and its form.
+    """Consecutive messages: the id, the size and the wire form of each.
 
-    :param extras: of each, where they are pushed one by one.
-    :param keyless: says that none of them has a group.
+    :param extras: those of each message, if they are pushed one by one.
+    :param keyless: whether none of them has a group key.
     """
 
     __slots__ = ("_extras", "_ids", "_keyless", "_sizes", "_wires")
@@ -42,11 +42,11 @@ class JmsRun(RunWire):
         self._keyless = keyless
 
     def size(self) -> int:
-        """What all of them cost."""
+        """The size of all messages in bytes."""
         return sum(self._sizes)
 
     def largest(self) -> int:
-        """What the largest costs."""
+        """The size of the largest message in bytes."""
         return max(self._sizes)
 
     def is_keyless(self) -> bool:
@@ -54,7 +54,7 @@ class JmsRun(RunWire):
         return self._keyless
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         return [
             Push(
                 run.session,
@@ -71,7 +71,7 @@ class JmsRun(RunWire):
         ]
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, what it costs, and its form."""
+        """The id, the size in bytes and the wire form of each message."""
         return self._ids, self._sizes, self._wires
 
 
@@ -79,7 +79,7 @@ class JmsRun(RunWire):
 class RowMaker:
     """Joins the commands of the chunks of one session.
 
-    :param is_keyless: whether a message, in the door's form, has no group.
+    :param is_keyless: tells whether a wire form of the door has no group key.
     """
 
     __slots__ = ("_is_keyless", "_runs")
@@ -90,11 +90,11 @@ class RowMaker:
 
     @property
     def notes(self) -> RunNotes:
-        """What the broker notes about the session's runs."""
+        """The broker's notes about the session's runs."""
         return self._runs
 
     def joined(self, commands: list[Command]) -> list[Command]:
-        """The same, with rows in the place of single commands."""
+        """The same commands, with consecutive ones joined."""
         if self._runs.begin_chunk() or len(commands) < 2:
             return commands
         found: list[Command] = []

@@ -16,15 +16,15 @@ __all__ = ["JmsShapes"]
 
 @final
 class JmsShapes:
-    """The shapes of a door's queues and topics, temporary ones among them.
+    """The options of a door's queues and topics, including temporary ones.
 
-    :param queue: how a queue is made; ``temporary`` the same for a temporary one.
-    :param send_wait_ms: how long a push waits for room in a queue, -1 for as long as it takes.
+    :param queue: the options for creating a queue; *temporary* are those for a temporary one.
+    :param send_wait_ms: how long a push waits for room in a queue, -1 for no limit.
     :param done_confirms: whether a message of a queue is confirmed as soon as its consumer has
-        acknowledged it, although the disk does not have it.
+        acknowledged it, even if it is not on disk yet.
 
-    Attributes: ``of_topic``, how a topic is made; ``of_temporary``, how the channel of a temporary
-    destination is made.
+    Attributes: ``of_topic``, the options for creating a topic; ``of_temporary``, those for the
+    channel of a temporary destination.
     """
 
     __slots__ = ("_extras", "_shapes", "of_temporary", "of_topic")
@@ -59,13 +59,13 @@ class JmsShapes:
         }
 
     def of(self, is_topic: bool, is_temporary: bool) -> QueueChanges:
-        """How the queue of a destination is made."""
+        """The options for creating the queue of a destination."""
         return self._shapes[is_topic, is_temporary]
 
     def extras(
         self, is_topic: bool, is_temporary: bool, expires_in_ms: int, delay_ms: int
     ) -> PushExtras:
-        """What a push to a destination says beside its message."""
+        """The extras of a push to a destination."""
         usual = self._extras[is_topic, is_temporary]
         if not expires_in_ms and not delay_ms:
             return usual

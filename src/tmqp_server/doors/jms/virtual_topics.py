@@ -11,7 +11,7 @@ _TOPIC: Final = "VirtualTopic"
 
 
 def virtual_topic_of(queue: str) -> str:
-    """The topic whose messages come into a queue, by the queue's name; empty for any other."""
+    """The virtual topic of a queue, by the queue's name; empty for any other queue."""
     parts = queue.split(".", 3)
     if len(parts) == 4 and parts[0] == _CONSUMER and parts[1] and parts[2] == _TOPIC:
         return f"{_TOPIC}.{parts[3]}"

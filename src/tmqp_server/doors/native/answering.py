@@ -48,10 +48,10 @@ __all__ = ["AnsweringSession"]
 
 
 class AnsweringSession(DoorSession):
-    """The part of one TMQP connection that writes.
+    """The writing part of a TMQP connection.
 
     :param wall_clock_offset_s: what to add to the engine's times for seconds since 1970.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     """
 
     def __init__(
@@ -77,14 +77,15 @@ class AnsweringSession(DoorSession):
         return self._connection.data_to_send()
 
     def next_to_send(self) -> bytes:
-        """What was queued since the last call, large pieces one by one."""
+        """What was queued since the last call; large pieces are returned one by one."""
         self.outbound_bytes = 0
         return self._connection.next_to_send()
 
     def _send(self, data: bytes) -> None:
-        """Queue a message, unless the connection has closed: then nobody waits for it.
+        """Queue a message, unless the connection has closed.
 
-        That is so for what stands before a Terminate, or a violation, in the same chunk.
+        It may close while earlier messages of the same chunk are still being answered: a Terminate
+        or a violation follows them.
         """
         if not self.closed:
             self.outbound_bytes += len(data)
@@ -95,9 +96,9 @@ class AnsweringSession(DoorSession):
         self._send(data)
 
     def _answers_message(self, effect: Effect) -> bool:
-        """Whether an effect would answer a client of another server.
+        """Whether an effect answers a message that a node forwarded.
 
-        That server answers for itself; whoever asked it would hear everything twice.
+        The node's own server answers its client, who would otherwise get each answer twice.
         """
         if isinstance(effect, Reply):
             frame = effect.request
@@ -114,7 +115,7 @@ class AnsweringSession(DoorSession):
             self._send(end_of_pull(effect.request, effect.reason).raw)
 
     def _answer_routed(self, effect: AnswerRouted) -> None:
-        """What a called program answers goes to the publisher as a receiver's answer would."""
+        """Send a called program's answer to the publisher, like a receiver's answer."""
         frame = effect.request
         assert isinstance(frame, Frame), "the token of every request is its frame"
         if frame.message_id:
@@ -149,7 +150,7 @@ class AnsweringSession(DoorSession):
             return
         if effect.body is not None and (frame.pending_response or answered_always(frame)):
             try:
-                # Who takes no larger messages than we do could not read a larger answer.
+                # A client with the same limit as this server could not read a larger answer.
                 most_bytes = self._limits.max_payload_bytes
                 told = effect.body
                 if isinstance(told, CellPortion):
@@ -162,8 +163,8 @@ class AnsweringSession(DoorSession):
         self._reply(frame, code, body, headers)
 
     def _answer_blocks(self, frame: Frame, code: int, blocks: Blocks) -> None:
-        """Answer with what is kept: its pieces are put together only when they are sent."""
-        # Its first message may be larger than was asked for.
+        """Answer with stored blocks, whose pieces are joined only when they are sent."""
+        # The first message may be larger than requested.
         asked_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
         if blocks.size > max(self._limits.max_payload_bytes, asked_bytes):
             self._reply(frame, RESULT_LIMIT_EXCEEDED, b"")
@@ -180,9 +181,9 @@ class AnsweringSession(DoorSession):
     def _reply(
         self, frame: Frame, code: int, body: bytes, headers: Sequence[tuple[str, str]] = ()
     ) -> None:
-        """Answer a request in each way it asks for.
+        """Send each kind of answer that a request asks for.
 
-        Some are answered always: refused pushes, pulls, subscriptions (F75, F112, F115, F127).
+        Refused pushes, pulls and subscriptions are always answered (F75, F112, F115, F127).
         """
         if frame.type == TYPE_QUEUE_MESSAGE:
             self._send(response_frame(frame, code, frame.target).raw)
@@ -204,14 +205,14 @@ class AnsweringSession(DoorSession):
             self._send(acknowledge_frame(frame, code).raw)
 
     def _refuse_push(self, frame: Frame, code: int) -> None:
-        """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
+        """Refuse a push that the engine never sees as the engine would (F75, contradiction 22)."""
         self._send(response_frame(frame, code, frame.target).raw)
         if frame.pending_acknowledge:
             self._send(acknowledge_frame(frame, code).raw)
 
     def _refuse_name(self, frame: Frame) -> None:
-        """No channel and no client has a name that begins with a control character: the mark of
-        exact names is for doors of other protocols."""
+        """Refuse a target that begins with the mark of exact names: the mark is for doors of other
+        protocols, and no name in TMQP begins with a control character."""
         if frame.type == TYPE_QUEUE_MESSAGE:
             self._refuse_push(frame, RESULT_BAD_REQUEST)
         elif frame.type == TYPE_PULL_REQUEST:

@@ -38,7 +38,7 @@ _NACK_REASON = HeaderName.NACK_REASON.value
 _ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
 #: A reason made by user code is cut to so many bytes; a header block holds 65,535 (F6).
 _MAX_REASON_BYTES = 1_024
-#: Where the queue's number is in what follows the length of the id: behind two other lengths.
+#: The offset of the queue's number after the length of the id: two other lengths precede it.
 _QUEUE_AT: Final = 2
 _QUEUE_END: Final = 4
 
@@ -64,7 +64,7 @@ def response_frame(
 
 
 def response_head(request: Frame, code: int, target: str, size: int) -> bytes:
-    """The Response to a request, all but a payload of so many bytes, which follows it."""
+    """The Response to a request without its payload, whose *size* bytes follow."""
     return without_payload(response_frame(request, code, target).raw, size)
 
 
@@ -91,9 +91,9 @@ def _reason_of(code: int) -> str:
 
 
 def confirm_frame(effect: Confirm) -> bytes:
-    """What tells a producer what happened to its message.
+    """The acknowledgement that tells a producer what happened to its message.
 
-    A consumer's own acknowledgement is passed on as it came, one hop older (F79); one made here has
+    A consumer's own acknowledgement is forwarded with one hop less to live (F79); one made here has
     the form of F78.
     """
     frame = effect.forwarded
@@ -120,7 +120,7 @@ def confirm_frame(effect: Confirm) -> bytes:
 
 
 def lapsed_frame(effect: Lapsed) -> bytes:
-    """What tells a consumer that a delivery is its own no more; the id is the message's."""
+    """The message that tells a consumer that a delivery has lapsed; its id is the message's."""
     headers = [
         (HeaderName.QUEUE_ID.value, str(effect.queue_id)),
         (HEADER_REASON, effect.reason),
@@ -132,9 +132,9 @@ def lapsed_frame(effect: Lapsed) -> bytes:
 
 
 class ConfirmWriter:
-    """Writes confirms as :func:`confirm_frame`; those of one queue in a row with little work.
+    """Writes confirms like :func:`confirm_frame`, but faster if consecutive ones are for one queue.
 
-    All that is positive and made here has the same bytes but for the id and its length.
+    Positive confirms that are made here differ only in the id and its length.
     """
 
     __slots__ = ("_before", "_behind", "_channel", "_first_acquirer", "_queue_id", "_target")
@@ -154,7 +154,7 @@ class ConfirmWriter:
         names, queues = effect.message_ids, effect.queues
         size = len(names[0]) if names else 0
         if not queues and 0 < size <= MAX_NAME_BYTES and _are_alike(names, size):
-            # Then the same bytes stand between each two ids, and one join writes all.
+            # Then the same bytes are between each two ids, and one join writes all.
             head = b"%b%b%b" % (before, _ONE_BYTE[size], behind)
             between = (target + head).decode("latin-1")
             return b"%b%b%b" % (head, between.join(names).encode("latin-1"), target)
@@ -169,7 +169,7 @@ class ConfirmWriter:
         return b"".join(pieces)
 
     def _behind_of(self, queue_id: int, known: dict[int, bytes]) -> bytes:
-        """What follows the length of the id, for another queue of the channel."""
+        """The bytes after the length of the id, for another queue of the channel."""
         behind = known.get(queue_id, b"")
         if not behind:
             number = queue_id.to_bytes(_QUEUE_END - _QUEUE_AT, "little")
@@ -178,7 +178,7 @@ class ConfirmWriter:
         return behind
 
     def write(self, effect: Confirm) -> bytes:
-        """The bytes of one."""
+        """The bytes of one confirm."""
         message_id = effect.message_id.encode()
         if (
             effect.forwarded is not None
@@ -192,8 +192,8 @@ class ConfirmWriter:
         return b"%b%b%b%b%b" % (self._before, length, self._behind, message_id, self._target)
 
     def _know(self, channel: str, queue_id: int, first_acquirer: bool) -> None:
-        """Write one without an id, unless the last one was alike: its third byte, the length, and
-        the id itself are missing."""
+        """Prepare the bytes of a confirm, except its id and the third byte, which has the id's
+        length; nothing to do if the last one was for the same channel and queue."""
         if (
             queue_id == self._queue_id
             and first_acquirer == self._first_acquirer
@@ -210,7 +210,7 @@ class ConfirmWriter:
 
 
 def _are_alike(names: list[str], size: int) -> bool:
-    """Whether all are ASCII and of one size."""
+    """Whether all names are ASCII and have *size* characters."""
     for name in names:
         if len(name) != size:
             return False
@@ -218,18 +218,20 @@ def _are_alike(names: list[str], size: int) -> bool:
 
 
 def _one_line(reason: str) -> str:
-    """A reason, wherever it came from, as a header's value: valid, bounded, forging no header."""
+    """A reason as the value of a header: one line of limited length, so that it cannot forge
+    another header."""
     line = " ".join(reason.splitlines()).encode("utf-8", "replace")
     return line[:_MAX_REASON_BYTES].decode("utf-8", "ignore")
 
 
 def forwarded(frame: Frame) -> bytes:
-    """What one client said, for another: as it came, one hop older (F114)."""
+    """A client's message for another client: the received bytes with one hop less to live
+    (F114)."""
     return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
 
 
 def router_answer(frame: Frame, code: int, client_id: str) -> Frame | None:
-    """The answer to a message for a router (F123); None if none is asked."""
+    """The answer to a message for a router (F123); None if it asks for none."""
     if frame.pending_acknowledge:
         reason = NackReason.NO_CONSUMERS.value if code == RESULT_NOT_FOUND else _reason_of(code)
         return Frame.build(

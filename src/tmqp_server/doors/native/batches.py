@@ -1,6 +1,6 @@
 """Reads a batch: a body of messages and acknowledgements that take effect together or not at all.
 
-The body is written like the blocks of a transaction: consecutive whole messages of this protocol.
+The body has the form of the blocks of a transaction: consecutive whole TMQP messages.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, PushE
 
 __all__ = ["MAX_BATCH_FRAMES", "batch_command"]
 
-#: Messages in a body that are read at all; the engine's own limit is far below it.
+#: The most messages that are read from a body; the engine's own limit is far lower.
 MAX_BATCH_FRAMES: Final = 65_536
-#: So many bytes of a body are read at a time, so that one of tiny messages is given up early.
+#: A body is read in portions of so many bytes, so that one of tiny messages is refused early.
 _PORTION: Final = 65_536
 
 
@@ -40,7 +40,7 @@ def batch_command(
     """The batch that an operation asks for.
 
     :param unix_s: the time, in seconds since 1970.
-    :raises BadRequestError: 400 when the body makes no sense, 482 for too many messages, 501 for
+    :raises BadRequestError: 400 when the body is invalid, 482 for too many messages, 501 for
         copies.
     """
     commands: list[Command] = []
@@ -63,7 +63,7 @@ def batch_command(
 
 
 def _push(session: int, frame: Frame, new_id: IdSource, unix_s: float) -> Push:
-    """As the door makes one of a message that comes by itself, but for copies."""
+    """The push for a message of a batch, like that of a single message, but without copies."""
     nameless: Frame | None = None
     own = frame
     if not own.message_id:

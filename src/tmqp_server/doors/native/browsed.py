@@ -30,9 +30,9 @@ _MAX_COUNT: Final = 65_535
 
 
 def browsed_blocks(snapshot: BrowseSnapshot, letters: Letters, offset_s: float) -> Blocks:
-    """The answer: one block, or nothing when there is no message.
+    """The answer: one block, or nothing if no message was found.
 
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param offset_s: what to add to the engine's times for seconds since 1970.
     """
     stored: list[StoredMessage] = []

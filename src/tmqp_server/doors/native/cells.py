@@ -59,9 +59,9 @@ __all__ = ["CELLS", "KINDS", "cell_headers", "cell_payload", "key_text", "left_m
 #: Digits of the largest count.
 _MOST_DIGITS: Final = 20
 _MS_NS: Final = UNIT_NS[MILLISECONDS]
-#: The words for what a cell is.
+#: The words for the kinds of cells.
 KINDS: Final = (CELL_COUNTER, CELL_VALUE)
-#: What a change is about, and what it does to it.
+#: What each change affects, and how.
 _CHANGES: Final[dict[str, tuple[int, int]]] = {
     CHANGE_SET: (CELL_COUNT, SET),
     CHANGE_ADD: (CELL_COUNT, ADD),
@@ -80,7 +80,7 @@ def _key_of(frame: Frame) -> bytes:
 
 
 def key_text(key: bytes) -> str:
-    """A key as a text: bytes that are none, and what has another meaning there, as ``%xx``."""
+    """A key as text.  If it is not plain printable UTF-8, its bytes are escaped as ``%xx``."""
     try:
         text = key.decode("utf-8")
     except UnicodeDecodeError:
@@ -146,7 +146,7 @@ def _list_cells(session: int, frame: Frame) -> Command:
     return ListCells(session, frame, frame.target, first, MOST_COUNT if limit is None else limit)
 
 
-#: The operations by number, each with what makes a command of it.
+#: The operations by number, each with the function that makes its command.
 CELLS: Final[dict[int, Callable[[int, Frame], Command]]] = {
     OP_MAKE_COUNTER: _make_counter,
     OP_PUT_VALUE: _put_value,
@@ -161,15 +161,15 @@ CELLS: Final[dict[int, Callable[[int, Frame], Command]]] = {
 
 
 def left_ms(cell: CellSnapshot) -> int:
-    """For how many milliseconds a cell lives on, whole ones; at most what 64 bits hold."""
+    """The whole milliseconds until a cell expires; at most what 64 bits hold."""
     return min(max(cell.left_ns, 0) // _MS_NS, MOST_COUNT)
 
 
 def cell_headers(cell: CellSnapshot) -> list[tuple[str, str]]:
-    """The headers of an answer that tells what a cell holds."""
+    """The headers of an answer with the contents of a cell."""
     return [(HEADER_CELL_KIND, KINDS[cell.kind]), (HEADER_TIMEOUT, str(left_ms(cell)))]
 
 
 def cell_payload(cell: CellSnapshot) -> bytes:
-    """What a cell holds: a counter as decimal digits, a value as it is."""
+    """The contents of a cell: a counter as decimal digits, a value unchanged."""
     return str(cell.count).encode() if cell.kind == COUNTER else cell.value

@@ -1,4 +1,4 @@
-"""Reads what introduces a client, messages between clients, and subscriptions to events."""
+"""Reads connection information, messages between clients, and subscriptions to events."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _EVENTS: Final[dict[str, int]] = events_by_name()
 
 
 def connect_command(session: int, who: ConnectionInformation, client_id: str, door: str) -> Connect:
-    """Connect with what a client says of itself when it introduces itself."""
+    """The command for a client's connection information."""
     return Connect(
         session,
         None,
@@ -91,10 +91,10 @@ def connect_command(session: int, who: ConnectionInformation, client_id: str, do
 
 
 def answered_always(frame: Frame, code: int = RESULT_OK) -> bool:
-    """Whether a request is answered by a Response with this code even without R.
+    """Whether a request is answered by a Response with this code even without the flag R.
 
-    So are subscriptions (F127), operations on routers (F60), and direct messages for one id or
-    whose sender is not allowed to send them (F115).
+    This is so for subscriptions (F127), operations on routers (F60), and direct messages that go to
+    one id or whose sender is not allowed to send them (F115).
     """
     if frame.type == TYPE_DIRECT_MESSAGE:
         return code == RESULT_UNAUTHORIZED or not frame.target.startswith(
@@ -106,7 +106,7 @@ def answered_always(frame: Frame, code: int = RESULT_OK) -> bool:
 
 
 def address_of(target: str) -> tuple[int, str]:
-    """How a target names clients, and whom (F113)."""
+    """Whether a target names clients by id, name or type, and that id, name or type (F113)."""
     if target.startswith(TARGET_NAME_PREFIX):
         return BY_NAME, target[len(TARGET_NAME_PREFIX) :]
     if target.startswith(TARGET_TYPE_PREFIX):
@@ -115,9 +115,9 @@ def address_of(target: str) -> tuple[int, str]:
 
 
 class RouterEnvelope(Envelope):
-    """A message for a router, which takes other forms on its way (F124, F125).
+    """A message for a router, which bindings forward in other forms (F124, F125).
 
-    Whatever is delivered loses a hop on the way out, so a new message begins with one more (F12).
+    Each delivery takes one hop from the time to live, so a new message begins with one more (F12).
     """
 
     def __init__(self, session: int, frame: Frame, new_id: IdSource) -> None:
@@ -134,11 +134,11 @@ class RouterEnvelope(Envelope):
         return self.frame.content_type
 
     def payload_of(self) -> bytes:
-        """What the message carries."""
+        """The message's payload."""
         return self.frame.payload
 
     def header(self, name: str) -> str | None:
-        """The first header of that name, in any case (F8)."""
+        """The first header of this name, ignoring case (F8)."""
         return self.frame.header(name)
 
     def as_http(self) -> HttpMessage:
@@ -146,7 +146,7 @@ class RouterEnvelope(Envelope):
         return http_message(self.frame)
 
     def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
-        """A Queue Message, new but for its source and contents."""
+        """A new Queue Message with the same source and contents."""
         frame = self.frame
         message_id = self._new_id() if interaction == ASKS_NOTHING else frame.message_id
         queue = frame.content_type if queue_id is None else queue_id
@@ -170,7 +170,7 @@ class RouterEnvelope(Envelope):
         )
 
     def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
-        """A Direct Message; what it asks of its receivers is the binding's to say."""
+        """A Direct Message; the binding decides which answers it asks for."""
         frame = self.frame
         changed = frame.replace(
             TYPE_DIRECT_MESSAGE,
@@ -187,9 +187,9 @@ class RouterEnvelope(Envelope):
 
 
 def publish_command(session: int, request: Frame, frame: Frame, new_id: IdSource) -> Command:
-    """Give a message to the router its target names (F123).
+    """Pass a message to the router that its target names (F123).
 
-    ``request``, the token, is what the client sent: one without an id is not answered (F41).
+    ``request``, the token, is the frame as the client sent it: without an id, no answer (F41).
     """
     return Publish(
         session, request, frame.target, len(frame.raw), RouterEnvelope(session, frame, new_id)
@@ -203,14 +203,14 @@ def asked_by(frame: Frame) -> int:
 
 
 def answer_command(session: int, frame: Frame, kind: int) -> PassAnswer:
-    """Bring an answer to another client's direct message to that client."""
+    """Forward the answer to a direct message to the client that sent it."""
     return PassAnswer(session, frame.target, len(frame.raw), frame, frame.message_id, kind)
 
 
 def direct_command(session: int, request: Frame, frame: Frame) -> SendDirect:
-    """Bring a direct message to those its target names (F113, F114).
+    """Send a direct message to the clients that its target names (F113, F114).
 
-    ``request``, the token, is what the client sent: one without an id is not answered (F41).
+    ``request``, the token, is the frame as the client sent it: without an id, no answer (F41).
     """
     by, who = address_of(frame.target)
     return SendDirect(
@@ -227,9 +227,9 @@ def direct_command(session: int, request: Frame, frame: Frame) -> SendDirect:
 
 
 def subscription_command(session: int, frame: Frame) -> Command:
-    """Subscribe to an event, or unsubscribe (F127); the frame is the request's token.
+    """Subscribe to an event, or unsubscribe (F127); the frame is the token.
 
-    :raises BadRequestError: 404 for a name that is no event here, 400 for a bad queue id.
+    :raises BadRequestError: 404 for an unknown event, 400 for an invalid queue id.
     """
     event = _EVENTS.get(frame.target)
     if event is None:

@@ -1,8 +1,8 @@
 """The copies that a producer requests with the header CC: each becomes a separate push (F82).
 
-A copy has the channel, the queue and the id that it has there, so that its acknowledgements find it
-(F83, F84).  It has no CC itself: a copy is never copied.  Errors in a copy are not answered,
-because its producer waits only for the original; the copy is left out.
+A copy carries its own channel, queue and id, so that its acknowledgements find it (F83, F84).  It
+has no CC itself: a copy is never copied.  Errors in a copy are not answered, because its producer
+waits only for the original; the copy is left out.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MAX_DIGITS: Final = len(str(MAX_QUEUE_ID))
 
 
 def copy_addresses(frame: Frame) -> list[str]:
-    """The values of the frame's CC headers, their key in any case.
+    """The values of the frame's CC headers, whose name may be in any case.
 
-    :raises BadRequestError: 482 when they are more than ``MAX_COPIES``.
+    :raises BadRequestError: 482 when there are more than ``MAX_COPIES``.
     """
     if _MARK not in frame.header_block.lower():
         return []
@@ -56,7 +56,7 @@ def add_copies(
     commands: list[Command],
     extras: PushExtras | None,
 ) -> None:
-    """Push the copies of a pushed message, in order: deferred as it is, and as long-lived."""
+    """Push the copies of a pushed message, in order, with the same delay and expiry."""
     expires_in_ms = 0 if extras is None else extras.expires_in_ms
     delay_ms = 0 if extras is None else extras.delay_ms
     headers = [pair for pair in writable_headers(frame) if pair[0].lower() != _KEY]
@@ -90,7 +90,7 @@ def add_copies(
 def _copy_of(frame: Frame, headers: list[tuple[str, str]], address: str) -> Frame | None:
     """One copy, without an id if the address gives none.
 
-    None when the address, ``channel[;queue-id[;message-id]]``, makes no sense.
+    None when the address, ``channel[;queue-id[;message-id]]``, is invalid.
     """
     parts = [part.strip() for part in address.split(";", 2)]
     channel = parts[0]
@@ -107,6 +107,6 @@ def _copy_of(frame: Frame, headers: list[tuple[str, str]], address: str) -> Fram
         return None
     if len(message_id.encode()) > MAX_NAME_BYTES:
         return None
-    # A copy sets out from here: it leaves with the time to live of a new message (F12), one less
-    # than it is given, as all that the door delivers.
+    # A copy begins here: it is delivered with the time to live of a new message (F12), which is one
+    # less than its own, as for all deliveries.
     return rewritten(frame, headers, channel, queue_id, message_id, ttl=DEFAULT_TTL + 1)

@@ -1,10 +1,10 @@
-"""The native door: TMQP's messages into the engine's commands, its effects into messages.
+"""The native door: turns TMQP messages into commands, and effects into TMQP messages.
 
 Theory of operation.  A :class:`NativeSession` drives one :class:`tmqp.Connection`; each of its
 events becomes commands, chosen by the event's type.  A command that can be answered carries the
 request's frame as its token, so an answer knows its id and flags.  A pushed frame travels through
-the engine as the message's ``wire`` and leaves by :meth:`NativeDoor.encode_delivery` with only its
-first two bytes rewritten; it is rebuilt only when the engine hides or changes an address.
+the engine as the message's ``wire``, and :meth:`NativeDoor.encode_delivery` rewrites only its first
+two bytes; the frame is rebuilt only if a name or a header must be hidden or changed.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 __all__ = ["NativeDoor", "NativeSession"]
 
 _NOTHING: tuple[Command, ...] = ()
-#: Connection information without its properties and token, and each of its properties.
+#: Bytes of connection information without properties and token, and of each property.
 _HELLO_BYTES = 2_048
 _PROPERTY_BYTES = 256
 #: Bytes of a JSON body that are read for one unit of work.
@@ -125,10 +125,10 @@ _BODY_BYTES_PER_UNIT = 16
 class NativeDoor(Door):
     """TMQP/2.0.
 
-    :param new_id: makes message and client ids for those who bring none (F30, F41).
-    :param limits: what one peer may cost.
+    :param new_id: makes ids for messages and clients without one (F30, F41).
+    :param limits: the limits of one peer.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     """
 
     name = "tmqp"
@@ -149,12 +149,12 @@ class NativeDoor(Door):
         self._kept = KeptFrames()
 
     def open(self, session: int, now: float) -> NativeSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return NativeSession(self, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """The bytes of a delivery: the received ones with flags and time to live rewritten; of
-        another door's message those of its letter."""
+        """The bytes of a delivery: the received frame with other flags and time to live, or, for
+        another door's message, the frame of its letter."""
         message = effect.message
         frame = message.wire
         if not isinstance(frame, Frame):
@@ -171,7 +171,8 @@ class NativeDoor(Door):
         return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
 
     def encode_run(self, effect: DeliverRun) -> bytes:
-        """The received bytes of all with flags and time to live rewritten, or their address."""
+        """The bytes of a run's deliveries: the received frames with other flags and time to live,
+        or with the address of copies."""
         wire = effect.run.wire
         if effect.run.copied or not isinstance(wire, NativeRun):
             return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
@@ -185,37 +186,38 @@ class NativeDoor(Door):
         return frame.raw, len(frame.raw) - size, size
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """The frames that were staged, as :meth:`stored` has them, and whether one goes first.
+        """The staged frames as from :meth:`stored`, each with whether it has high priority.
 
         :raises ValueError: when the bytes are not whole frames.
         """
         return unpacked(data)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """The frame again.
+        """Decode a stored frame; see ``Door.restored``.
 
         :raises ValueError: when the bytes are not one frame.
         """
         return self._kept.restored(body)
 
     def letter(self, wire: object) -> Letter:
-        """What a frame says."""
+        """The letter of a frame."""
         assert isinstance(wire, Frame), "this door receives frames"
         return letter_of_frame(wire)
 
     def encode_forward(self, effect: Forward) -> bytes:
-        """The bytes of what another client said: the received ones, one hop older (F114)."""
+        """The bytes of another client's message: those received, with one hop less to live
+        (F114)."""
         return forwarded(self.letters.frame_forwarded(effect))
 
     def encode_forward_run(self, effect: ForwardRun) -> bytes:
-        """The same in one piece, where the other client speaks this protocol, too."""
+        """The bytes of consecutive messages; in one piece if the other client also speaks TMQP."""
         wire = effect.wire
         if isinstance(wire, NativeRun):
             return wire.frames.passed_on(effect.start, effect.stop)
         return super().encode_forward_run(effect)
 
     def encode_for_node(self, command: Command) -> bytes | None:
-        """What a client said, as it came and one hop older (F133)."""
+        """A client's message for another server, with one hop less to live (F133)."""
         return passed_on(command)
 
     def encode_event(self, effect: Inform) -> bytes:
@@ -259,11 +261,12 @@ class NativeSession(AnsweringSession):
         return self._commands(self._connection.close(), now)
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Ping, or give the peer up."""
+        """Send a ping, or give up the peer."""
         return self._commands(self._connection.on_deadline(now), now)
 
     def held_bytes(self) -> int:
-        """The bytes kept, and the connection information until it is decided about."""
+        """Bytes of incomplete input, and of the connection information until the broker has
+        decided."""
         held = self._connection.buffered
         who = self._connection.information
         if who is not None:
@@ -273,7 +276,7 @@ class NativeSession(AnsweringSession):
         return held
 
     def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
+        """Drop what was received from a client that will be refused."""
         self._connection.forget()
         self._connection.information = None
 
@@ -306,17 +309,18 @@ class NativeSession(AnsweringSession):
                 if handle is not None:
                     handle(self, event, commands)
             if self._forged:
-                # Whoever forges a source is not listened to any longer, not even to the end of
-                # the chunk; which may have held the end of the connection as well.
+                # After a forged source, nothing more is read, not even the rest of the chunk,
+                # although it may contain the end of the connection.
                 if not self.close_reason:
                     self._closed(events[-1], commands)
                 break
         return commands
 
     def _own(self, frame: Frame, commands: list[Command]) -> Frame | None:
-        """The frame under its sender's true name, or None if that is another's (F42) or nobody's.
+        """The frame with its sender's id as source; None if it was refused because it has another
+        source (F42) or an invalid target.
 
-        A node brings what its clients said, under their names (F133).
+        A node forwards messages of its clients with their ids (F133).
         """
         source = frame.source
         client_id = self._connection.client_id
@@ -350,8 +354,8 @@ class NativeSession(AnsweringSession):
         if own.has_header:
             try:
                 extras = push_extras(own, self._now + self._door.wall_clock_offset_s)
-                # The copies that a node's server has made it brings by themselves, for they must
-                # have the same ids everywhere.
+                # A node forwards the copies that it has made itself, because they must have the
+                # same ids everywhere.
                 copies = None if self._node else copy_addresses(own)
             except BadRequestError as error:
                 self._refuse_push(own, error.code)
@@ -380,7 +384,8 @@ class NativeSession(AnsweringSession):
             add_copies(self._number, own, copies, self._door.new_id, commands, extras)
 
     def _run(self, run: FrameRun, commands: list[Command]) -> None:
-        """Messages that need nothing of the door, if they bear their sender's name."""
+        """Pass on a run as one command if its source is the sender's own id; else message by
+        message."""
         first = run.first
         if first.source == self._connection.client_id and first.target[:1] != EXACT_MARK:
             commands.append(run_command(self._number, run, self._runs))
@@ -425,7 +430,7 @@ class NativeSession(AnsweringSession):
         )
 
     def _release(self, frame: Frame, commands: list[Command]) -> None:
-        """A delivery that is given back; one that cannot be read is no answer at all."""
+        """Put back a delivery; if the request is invalid, the delivery remains in flight."""
         try:
             commands.append(release_of(self._number, frame))
         except BadRequestError as error:
@@ -453,8 +458,8 @@ class NativeSession(AnsweringSession):
                 command = command_of(self._number, frame)
                 if type(command) is ReadRange or type(command) is ReadIndex:
                     assert isinstance(command, ReadRange)
-                    # Who takes no larger messages than we do, and does not say that it does, could
-                    # not read a larger answer.
+                    # A client that has the same limit as this server, and does not give another,
+                    # could not read a larger answer.
                     if not command.max_bytes:
                         command.max_bytes = self._door.limits.max_payload_bytes
                 elif isinstance(command, ListCommand):
@@ -482,7 +487,8 @@ class NativeSession(AnsweringSession):
             commands.append(direct_command(self._number, frame, self._named(frame)))
 
     def _named(self, frame: Frame) -> Frame:
-        """The frame with an id; nobody can wait for the answer to one that had none (F41)."""
+        """The frame with an id.  If it had none, no answer is wanted, because none could be matched
+        (F41)."""
         if frame.message_id:
             return frame
         return frame.replace(message_id=self._door.new_id(), pending_response=False)
@@ -503,7 +509,8 @@ class NativeSession(AnsweringSession):
             self._reply(frame, error.code, b"")
 
     def _custom(self, event: Event, commands: list[Command]) -> None:
-        """For the server's own code; a forged source is one in these as well (F17, F42)."""
+        """A message for code that extends the server; its source is checked as in others (F17,
+        F42)."""
         assert isinstance(event, CustomMessageReceived)
         frame = self._own(event.frame, commands)
         if frame is not None:
@@ -561,7 +568,7 @@ class NativeSession(AnsweringSession):
             self._node = effect.node
             self._connection.information = None
             events = self._connection.accept(effect.client_id, self._door.new_id())
-            # A node's messages are passed on one by one, and what came early is processed so.
+            # A node's messages are forwarded one by one, and so are early messages.
             self._connection.makes_runs = not effect.node
             self._connection.mix_runs(True)
             self._connection.read_headers(PUSH_HEADERS)

@@ -1,4 +1,4 @@
-"""The operations about feeds, as they are asked for on the wire."""
+"""Reads the operations about feeds."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ __all__ = ["add_feed_of", "list_feeds_of", "remove_feed_of"]
 
 
 def add_feed_of(session: int, frame: Frame) -> AddFeed:
-    """A feed to be added.
+    """The command to add a feed.
 
-    :raises BadRequestError: when a header is missing or makes no sense.
+    :raises BadRequestError: when a header is missing or invalid.
     """
     target, target_queue = _target_of(frame)
     text = frame.header(HEADER_FILTER)
     language = frame.header(HEADER_FILTER_LANGUAGE)
     chosen = filter_in(frame)
-    # As it was understood: a server of another default reads it again after a restart.
+    # The language that was used, because a server with another default may read the filter after a
+    # restart.
     kept = chosen.language if isinstance(chosen, TextFilter) else (language or "")
     return AddFeed(
         session,
@@ -47,9 +48,9 @@ def add_feed_of(session: int, frame: Frame) -> AddFeed:
 
 
 def remove_feed_of(session: int, frame: Frame) -> RemoveFeed:
-    """A feed to be removed.
+    """The command to remove a feed.
 
-    :raises BadRequestError: when a header is missing or makes no sense.
+    :raises BadRequestError: when a header is missing or invalid.
     """
     target, target_queue = _target_of(frame)
     queue_id = queue_id_of(frame, body_may_hold_it=False)
@@ -57,9 +58,9 @@ def remove_feed_of(session: int, frame: Frame) -> RemoveFeed:
 
 
 def list_feeds_of(session: int, frame: Frame) -> ListFeeds:
-    """The question for the feeds of a queue, or of all queues of a channel.
+    """The command to list the feeds of a queue, or of all queues of a channel.
 
-    :raises BadRequestError: when a header makes no sense.
+    :raises BadRequestError: when a header is invalid.
     """
     queue_id = -1
     if frame.header(HeaderName.QUEUE_ID) is not None:

@@ -1,4 +1,4 @@
-"""The filters that clients send with a join, a feed or a look into a queue."""
+"""Reads the filters that clients send when they join, add a feed or browse a queue."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FILTERED: Final = (AddFeed, Browse, Join)
 
 
 def filter_in(frame: Frame) -> SubscriptionFilter | None:
-    """The filter that the headers of an operation say; None without these headers.
+    """The filter in the headers of an operation; None without these headers.
 
-    :raises BadRequestError: when it cannot be understood.
+    :raises BadRequestError: when the filter is invalid.
     """
     text = frame.header(HEADER_FILTER)
     language = frame.header(HEADER_FILTER_LANGUAGE)

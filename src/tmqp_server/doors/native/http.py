@@ -1,8 +1,8 @@
-"""What a TMQP message looks like to a program called by HTTP, and its answer to TMQP.
+"""Converts TMQP messages for programs that are called by HTTP, and their answers back.
 
 The request's body is the payload.  The rest of the message is in header fields with a prefix of
 their own, so that no message can set a field that HTTP or the called program understands (a length,
-a host, a password); what does not fit a field of HTTP is left out.
+a host, a password).  Headers that cannot be fields of HTTP are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOKEN_MARKS: Final = frozenset("!#$%&'*+-.^_`|~")
 
 
 def http_message(frame: Frame) -> HttpMessage:
-    """The message as HTTP carries it.
+    """The message as the fields and the body of an HTTP request.
 
     The fields: ``Content-Type`` (the message's own header of that name, if it has one),
     ``Tmqp-Message-Id``, ``Tmqp-Source``, ``Tmqp-Router``, ``Tmqp-Content-Type`` and, for each
@@ -61,18 +61,19 @@ def _is_token(name: str) -> bool:
 
 
 def _is_value(value: str) -> bool:
-    """Whether a text has no control characters; what is not ASCII goes as UTF-8."""
+    """Whether a text has no control characters; other characters are sent as UTF-8."""
     return not any(character < " " or character == "\x7f" for character in value)
 
 
 def http_answer(request: Frame, answer: AnswerRouted, client_id: str, most_bytes: int) -> Frame:
-    """What the called program's answer is to the publisher: as the binding asks (F123)."""
+    """The called program's answer to the publisher, in the form that the binding asks for
+    (F123)."""
     code = answer.code
     if answer.interaction == ASKS_ACKNOWLEDGE:
         return acknowledge_frame(request, code)
     body = answer.body
     if len(body) > most_bytes:
-        # Who takes no larger messages than we do could not read a larger answer.
+        # A client with the same limit as this server could not read a larger answer.
         code = RESULT_LIMIT_EXCEEDED
         body = b""
     return response_frame(request, code, client_id, body)

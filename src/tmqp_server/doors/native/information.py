@@ -1,4 +1,4 @@
-"""The JSON bodies of answers and events: the engine's snapshots and facts as models.
+"""Writes the JSON bodies of answers and events from the engine's snapshots and facts.
 
 F65-F69 for answers, F129 and F130 for events.
 """
@@ -23,10 +23,10 @@ class AnswerTooLargeError(Exception):
 
 
 def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes:
-    """The payload of an answer: empty for None, bytes as they are, else a JSON object or array.
+    """The payload of an answer: empty for None, bytes unchanged, anything else as JSON.
 
     :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
-    :param most_bytes: the largest payload; a list is not worked out beyond it.
+    :param most_bytes: the largest payload; a list is not written beyond it.
     :raises AnswerTooLargeError: when it would be larger.
     """
     if body is None:
@@ -100,7 +100,7 @@ def _model(item: object, offset_s: float) -> Model:
 def event_frame(effect: Inform) -> Frame:
     """An event's message: its name as source, the queue as content type of MessageProduced.
 
-    In the form of the specification it has headers as well, and both names of ActiveClients.
+    In the form of the specification, it also has headers, and both spellings of ActiveClients.
     """
     fact = effect.fact
     body = model_of_event(fact, effect.event).to_json()

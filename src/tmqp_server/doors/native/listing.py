@@ -1,10 +1,10 @@
-"""The quick writing of lists: the items that may be in one by the thousand.
+"""Writes the items of long lists quickly.
 
-The models of ``tmqp.models`` check and convert every value, which is right for what comes from
-strangers.  What the engine says of itself needs none of that, and the largest list that fits an
-answer must be written within one step (reliability.md, F8): so these items are written by
-templates, which are made from the very declarations of the models.  Byte for byte it is what the
-models write (F65); a test compares them.
+The models of ``tmqp.models`` check and convert every value, as input from peers needs it.  The
+engine's own data do not, and the largest list that fits an answer must be written within one step
+(reliability.md, F8).  So these items are written by templates, which are made from the declarations
+of the models.  The output is the same as that of the models, byte for byte (F65); a test compares
+them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _EXTENSIONS: Final[list[tuple[str, str, Option | None]]] = [
 ]
 
 _OPTIONS_OF_CHANNELS: Final[dict[str, Option]] = {each.attribute: each for each in CHANNEL_OPTIONS}
-#: Our own properties of a channel, each shown only if it is not as without it.
+#: Our own properties of a channel, each shown only if it differs from its default.
 _CHANNEL_EXTENSIONS: Final[list[tuple[str, str, Option | None]]] = [
     (f',"{each.name}":', each.attribute, _OPTIONS_OF_CHANNELS.get(each.attribute))
     for each in properties_of(ChannelInformation)
@@ -90,7 +90,7 @@ _CHANNEL_EXTENSIONS: Final[list[tuple[str, str, Option | None]]] = [
 
 
 def _least_bytes(template: str) -> int:
-    """The bytes of the shortest item, with the comma behind it: no value is shorter than one."""
+    """The bytes of the shortest item and a comma: each value has at least one byte."""
     return len(template) - template.count("%s") + 1
 
 
@@ -107,7 +107,7 @@ _STATUS: Final[tuple[str, ...]] = tuple(STATUS_INFORMATION_WORDS)
 
 
 def written(item: object, wall_clock_offset_s: float) -> bytes | None:
-    """The JSON object of what may be in a list by the thousand; None for anything else.
+    """The JSON object of an item of a long list; None for any other item.
 
     :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
     """
@@ -139,7 +139,7 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
 
 
 def most_items(kind: type[ListCommand], most_bytes: int) -> int:
-    """How many items an answer of this size may have; if there are more, it is not worked out."""
+    """The number of items that may fit an answer of this size; longer lists are not written."""
     return max(most_bytes // _LEAST_BYTES[kind], 1)
 
 
@@ -287,8 +287,8 @@ def _offsets(item: OffsetsSnapshot) -> bytes:
 
 
 def written_cursors(items: list[CursorSnapshot], most_bytes: int) -> bytes | None:
-    """The JSON array of the cursors of a group, all but the name written once for a channel; None
-    if it is larger than *most_bytes*.  It costs half of what the items cost one by one."""
+    """The JSON array of cursors; None if it is larger than *most_bytes*.  The beginning of an item
+    is made once for each channel, which takes half of the time."""
     before_name, before_channel, before_queue, before_incarnation, before_sequence, end = _CURSORS
     name = channel = begin = ""
     pieces: list[str] = []
@@ -354,7 +354,7 @@ def _queue(item: QueueSnapshot, offset_s: float) -> bytes:
 
 
 def _extensions(item: QueueSnapshot) -> str:
-    """Our own properties, those that say something."""
+    """The extension properties that differ from their defaults, as JSON."""
     options = item.options
     parts: list[str] = []
     for begin, attribute, option in _EXTENSIONS:

@@ -26,9 +26,10 @@ __all__ = ["decision_frame", "decision_of", "passed_on"]
 
 
 def passed_on(command: Command) -> bytes | None:
-    """What a client said, for another node: as it came, one hop older (F11, F133).
+    """A client's message for another node: the received bytes with one hop less to live (F11,
+    F133).
 
-    None when it has no hop left, and for what is not passed on.
+    None when it has no hop left, and for commands that are not forwarded.
     """
     if isinstance(command, Push):
         frame = command.wire
@@ -46,7 +47,7 @@ def passed_on(command: Command) -> bytes | None:
 
 
 def decision_frame(effect: TellNodes) -> Frame:
-    """What tells another node of a decision."""
+    """The message that tells another node about a decision."""
     channel = effect.channel.removeprefix(EXACT_MARK)
     body = models.NodeDecision(
         channel=channel,
@@ -59,7 +60,7 @@ def decision_frame(effect: TellNodes) -> Frame:
 
 
 def decision_of(frame: Frame) -> Command:
-    """The decision another node tells of.
+    """The decision in another node's message.
 
     :raises BadRequestError: when the body cannot be read.
     """

@@ -1,4 +1,4 @@
-"""The reading of what operations and pushes say: numbers, headers and bodies into commands.
+"""Reads operations and the headers of pushes: numbers, headers and bodies into commands.
 
 A mistake in them is a :class:`BadRequestError`, answered with its result code; the connection stays
 (F43, recommended reading).
@@ -110,12 +110,12 @@ _TRUE_WORDS = ("1", "true")
 
 
 def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
-    """Queue options an operation or a pushed message gives, in the body and in headers.
+    """The queue options in the body and headers of an operation or a pushed message.
 
-    A header wins over the body, as it does in the original (F54, F74).
+    A header has precedence over the body, as in the original (F54, F74).
 
     :param has_body: the payload is a JSON object of options (an operation), not a message.
-    :returns: None when nothing is given.
+    :returns: None when there are none.
     :raises BadRequestError: when the body is not such an object.
     """
     body: dict[str, object] | None = None
@@ -148,10 +148,10 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
 
 
 def _channel_changes(frame: Frame, *, takes_none: bool = False) -> ChannelChanges | None:
-    """Channel options in an operation's body (F70, F71); None when there is none.
+    """The channel options in an operation's body (F70, F71); None if it has no body.
 
-    :param takes_none: an empty name of an authenticator or event handler means that the channel is
-        to have none; otherwise it means that nothing is said.
+    :param takes_none: an empty name of an authenticator or event handler removes it from the
+        channel; otherwise an empty name means that none is given.
     :raises BadRequestError: when the body is not such an object.
     """
     if not frame.payload_size:
@@ -165,7 +165,7 @@ def _channel_changes(frame: Frame, *, takes_none: bool = False) -> ChannelChange
 
 
 def _values_in(frame: Frame, model: type[QueueOptions]) -> dict[str, object]:
-    """What an operation's body says, by the model's attributes.
+    """The values in an operation's body, by the model's attributes.
 
     :raises BadRequestError: when the body is not such an object.
     """
@@ -184,7 +184,7 @@ _TEXTS_OF_CHANNELS: Final = [each for each in CHANNEL_OPTIONS if each.kind == TE
 
 
 def _given(body: dict[str, object], options: dict[str, Option]) -> dict[str, Any]:
-    """What a body says of some options, by our names."""
+    """The values that a body has for these options, by the options' names."""
     given: dict[str, Any] = {}
     for attribute, value in body.items():
         option = options.get(attribute)
@@ -225,12 +225,12 @@ PUSH_HEADERS: Final = HeaderNames(
 
 
 def push_extras(frame: Frame, unix_s: float) -> PushExtras | None:
-    """What a pushed message says about a queue that may have to be created (F74) and about the
-    time when it may be delivered, whether its receivers are to be counted, and how long it waits
-    for room.
+    """The extras in a pushed message's headers: options of a queue that may have to be created
+    (F74), delay and expiry, whether its receivers are counted, and how long it waits for room.
+    None if there are none.
 
     :param unix_s: the time, in seconds since 1970.
-    :raises BadRequestError: as the headers demand.
+    :raises BadRequestError: when a header is invalid.
     """
     block = frame.header_block
     extras: PushExtras | None = None
@@ -258,13 +258,13 @@ def push_extras(frame: Frame, unix_s: float) -> PushExtras | None:
 
 
 def may_have_times(frame: Frame) -> bool:
-    """Whether a pushed message may say when it may be delivered."""
+    """Whether a message may have a header for its delay or expiry; a quick check of the bytes."""
     block = frame.header_block
     return _TIME_HEADERS.may_occur(block, 0, len(block))
 
 
 def _delay_ms(frame: Frame, unix_s: float) -> int:
-    """For how long a message is deferred; 0 for not at all, and for a time that is past."""
+    """For how many milliseconds a message is deferred; 0 for none, or a time in the past."""
     delay_ms = number_header(frame, HEADER_DELAY)
     deliver_at_ms = number_header(frame, HEADER_DELIVER_AT)
     if deliver_at_ms is None:
@@ -275,12 +275,12 @@ def _delay_ms(frame: Frame, unix_s: float) -> int:
 
 
 def command_of(session: int, frame: Frame) -> Command:
-    """The command a server operation asks for, by either numbering (F19, F48-F60).
+    """The command for a server operation, by either numbering (F19, F48-F60).
 
     The frame itself is the request's token.
 
-    :raises BadRequestError: 400 for a number that is no operation or contents that make no sense,
-        501 for an operation this server does not serve.
+    :raises BadRequestError: 400 for an unknown operation or invalid contents, 501 for an operation
+        that this server does not have.
     """
     number = WIRE_OPERATION_OF_DOCUMENT.get(frame.content_type, frame.content_type)
     build = OPERATIONS.get(number)

@@ -1,4 +1,4 @@
-"""The parameters of operations that are in headers: queue ids and numbers.
+"""Reads parameters of operations from headers: queue ids and numbers.
 
 A mistake in them is a :class:`BadRequestError`, answered with its result code; the connection stays
 (F43, recommended reading).
@@ -19,9 +19,9 @@ MOST: Final = 2**63 - 1
 
 
 class BadRequestError(Exception):
-    """An operation cannot be understood; ``code`` is the answer, the text says why.
+    """An operation is invalid; ``code`` is the result code of the answer, the text says why.
 
-    ``told`` is that text if the peer is told it.
+    ``told`` is the text if the answer may contain it, else empty.
     """
 
     def __init__(self, message: str, code: int = RESULT_BAD_REQUEST, *, tell: bool = False) -> None:
@@ -47,10 +47,11 @@ def queue_id_header(frame: Frame) -> int | None:
 def queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
     """The queue an operation is about.
 
-    The specification puts it into the header Queue-Id; the original's clients send it as a body of
-    two bytes for removal and information (F57).  Both are read, the header first.
+    The specification puts it into the header Queue-Id.  For removal and information, the original's
+    clients send it as a body of two bytes (F57), which is read if there is no header and
+    *body_may_hold_it* is true.
 
-    :raises BadRequestError: when it is missing or not a queue id.
+    :raises BadRequestError: 406 when it is missing, 400 when the header is not a queue id.
     """
     queue_id = queue_id_header(frame)
     if queue_id is not None:
@@ -64,7 +65,7 @@ def queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
 
 
 def number_header(frame: Frame, name: str) -> int | None:
-    """A header that holds a number; None when there is none.
+    """The number in a header; None when there is no such header.
 
     :raises BadRequestError: when it is not a number that 63 bits can hold.
     """

@@ -1,8 +1,8 @@
-"""Reads the lists of queues that requests bring by the thousand: items of 711, 718 and 720.
+"""Reads long lists of queues in requests: the items of operations 711, 718 and 720.
 
 The models (``GroupOffsets``, ``KnownOffsets``) take 2 to 4 us an item, so 10,000 of them would keep
 other clients waiting (reliability.md, F8).  This reads the same lists in a tenth of that.  A test
-compares both on odd items; the models say what is wrong with an item.
+compares both on unusual items; the error about an invalid item comes from the models.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ _NOT_GIVEN: Final = 0
 
 
 def group_places(frame: Frame) -> list[_Place]:
-    """How far a reader is with each queue (718, 720).
+    """The position of a group in each queue (718, 720).
 
-    :raises BadRequestError: when the payload is no such list.
+    :raises BadRequestError: when the payload is not such a list.
     """
     return _places(frame, models.GroupOffsets, "Sequence")
 
 
 def known_places(frame: Frame) -> list[_Place]:
-    """How far whoever waits for changes knows each queue (711).
+    """The latest sequence of each queue that a client already knows while it waits for changes
+    (711).
 
-    :raises BadRequestError: when the payload is no such list.
+    :raises BadRequestError: when the payload is not such a list.
     """
     return _places(frame, models.KnownOffsets, "Latest")
 
@@ -58,7 +59,7 @@ def _places(
 
 
 def _read(item: object, number: str) -> _Place | None:
-    """One item; None for one that does not fit."""
+    """Read one item; None if it is invalid."""
     if not isinstance(item, dict):
         return None
     channel: object = item.get("Channel")
@@ -106,7 +107,7 @@ def _read(item: object, number: str) -> _Place | None:
 
 
 def _is_sound(value: str) -> bool:
-    """Whether a text is one that a frame can carry."""
+    """Whether a text is short enough, and UTF-8 can encode it."""
     if len(value) > MAX_TEXT_CHARACTERS:
         return False
     if value.isascii():

@@ -1,4 +1,4 @@
-"""Pulls on the wire: the request, and its answers (F104-F112)."""
+"""Reads pull requests and writes their answers (F104-F112)."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ _CLEARS: Final[dict[str, tuple[bool, bool]]] = {
 
 
 def problem_of_id(request: Frame) -> str:
-    """Empty, or the word with which a request must be refused because of its id.
+    """The word with which a request must be refused because of its id; empty for a valid id.
 
-    Answers bear the id in a header (F106); one that no header can carry is as good as none.
+    Answers carry the id in a header (F106), so an id that no header can carry counts as missing.
     """
     return "" if _writable_id(request) else NoContent.ID_REQUIRED.value
 
 
 def _writable_id(request: Frame) -> str:
-    """The id of a request as a header may bear it; else empty."""
+    """The id of a request; empty if no header can carry it."""
     message_id = request.message_id
     return "" if "\r" in message_id or "\n" in message_id else message_id
 
 
 def pull_of(session: int, request: Frame) -> Pull:
-    """What a pull request asks for; keys and values in any case (F104).
+    """The command for a pull request; keys and values are read in any case (F104).
 
-    A Count that is missing or no number is 0, and so it is beside a Clear of no known value: only
-    a cache queue, which looks at neither, answers that with a message.
+    The count is 0 if Count is missing or invalid, or Clear has an unknown value: then only a cache
+    queue, which ignores both, answers with a message.
     """
     if not request.has_header:
         return Pull(session, request, request.target, request.content_type, 0)
@@ -97,7 +97,7 @@ def _number(text: str | None) -> int:
 
 
 def pulled_message(effect: DeliverPulled, letters: Letters) -> bytes:
-    """A message for the one who pulled it: our headers behind its own (F107)."""
+    """A pulled message, with the headers of the pull after its own (F107)."""
     request = effect.request
     message = effect.message
     assert isinstance(request, Frame), "the token of every request is its frame"
@@ -130,8 +130,8 @@ def pulled_message(effect: DeliverPulled, letters: Letters) -> bytes:
 
 
 def _as_many_as_fit(frame: Frame, headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """A message whose own headers fill the block loses the last of them: without ours the client
-    could not tell what the message is."""
+    """The message's own headers that fit beside those of the pull.  The last ones are left out,
+    because without the headers of the pull the client could not recognize the message."""
     room = MAX_HEADER_BLOCK_BYTES - len(encode_headers(headers))
     kept: list[tuple[str, str]] = []
     for pair in writable_headers(frame):
@@ -155,7 +155,7 @@ def end_of_pull(request: Frame, reason: str) -> Frame:
 
 
 def pull_answer(effect: AnswerPull, client_id: str, letters: Letters) -> Frame:
-    """What a cache queue answers: the payload alone, as a Response (F112)."""
+    """The answer of a cache queue: the payload alone, as a Response (F112)."""
     assert isinstance(effect.request, Frame), "the token of every request is its frame"
     frame = letters.frame_of(effect.message)
     return response_frame(effect.request, RESULT_OK, client_id, frame.payload)

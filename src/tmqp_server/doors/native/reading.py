@@ -1,4 +1,4 @@
-"""The reading of operations about what is kept of queues: offsets, ranges, cursors, groups."""
+"""Reads the operations about stored messages: offsets, ranges, cursors, groups."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _incarnation(frame: Frame) -> str:
 
 
 def _timestamp_ms(frame: Frame) -> int:
-    """The time that a frame asks about; negative for none."""
+    """The time in a frame's header Timestamp, in milliseconds since 1970; -1 for none."""
     timestamp_ms = number_header(frame, HEADER_TIMESTAMP)
     if timestamp_ms is None:
         return -1
@@ -170,7 +170,10 @@ def _range(kind: type[ReadRange], session: int, frame: Frame) -> Command:
 
 
 def _form(frame: Frame) -> int:
-    """In which form a frame asks for what is kept; one that is not known is an error."""
+    """The form in which a frame asks for stored messages.
+
+    :raises BadRequestError: when the form or a column is unknown.
+    """
     word = (frame.header(HEADER_FORM) or "").strip().lower()
     wanted = frame.header(HEADER_COLUMNS)
     if wanted is not None:
@@ -268,7 +271,8 @@ def _drop_cursor(session: int, frame: Frame) -> Command:
 
 
 def _beginning(frame: Frame) -> tuple[bool, int]:
-    """Where a group begins: at the earliest, or with what came at a time (negative for none)."""
+    """Where a group begins: whether at the earliest message, and else the time in milliseconds
+    since 1970 (-1 for none)."""
     start = frame.header(HEADER_START)
     timestamp_ms = _timestamp_ms(frame)
     if (start is None) == (timestamp_ms < 0):
@@ -317,7 +321,7 @@ def _drop_group(session: int, frame: Frame) -> Command:
     return DropGroup(session, frame, name, frame.target, queue_id_header(frame))
 
 
-#: The operations by number, each with what makes a command of it.
+#: The operations by number, each with the function that makes its command.
 READING: Final[dict[int, Callable[[int, Frame], Command]]] = {
     OP_OFFSETS: _list_offsets,
     OP_READ_RANGE: _read_range,

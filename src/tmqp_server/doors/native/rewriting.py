@@ -1,4 +1,6 @@
-"""Received messages without, or with, certain headers, where forwarding the bytes will not do."""
+"""Adds headers to received messages, or removes headers, if the bytes cannot be forwarded
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ _OURS: Final = _THE_REQUEST_ID | OF_DEAD_LETTERS
 
 
 def without_ours(frame: Frame, *, is_dead_letter: bool) -> Frame:
-    """The frame without what only this server may say: the header that marks the results of a pull
-    (F107), and those of dead letters on what is none.
+    """The frame without headers that only this server may write: the header that marks the results
+    of a pull (F107) and, unless it is a dead letter, those of dead letters.
 
-    A producer may write them too; a client that pulls would take the message for a result.
+    A producer could write them too, and a client that pulls would take the message for a result.
     """
     block = frame.header_block.lower()
     if block.find(_REQUEST_ID_BYTES) < 0 and (is_dead_letter or block.find(_DEAD_LETTER_BYTES) < 0):
@@ -32,20 +34,20 @@ def without_ours(frame: Frame, *, is_dead_letter: bool) -> Frame:
 
 
 def without_dead_letter_headers(frame: Frame) -> Frame:
-    """The frame without the headers that only the server writes, and on dead letters only."""
+    """The frame without the headers that the server writes only into dead letters."""
     if frame.header_block.lower().find(_DEAD_LETTER_BYTES) < 0:
         return frame
     return _without(frame, OF_DEAD_LETTERS)
 
 
 def _without(frame: Frame, names: frozenset[str]) -> Frame:
-    """The frame without the headers of these names; as it is where only a value reads so."""
+    """The frame without the headers of these names; the same frame if it has none of them."""
     said = writable_headers(frame)
     kept = [pair for pair in said if pair[0].lower() not in names]
     return frame if len(kept) == len(said) else rewritten(frame, kept)
 
 
 def with_header(frame: Frame, name: str, value: str) -> Frame:
-    """The frame with this header, instead of those of its name that it has."""
+    """The frame with this header instead of its headers of the same name."""
     others = [pair for pair in writable_headers(frame) if pair[0].lower() != name.lower()]
     return rewritten(frame, [*others, (name, value)])

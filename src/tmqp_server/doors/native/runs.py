@@ -31,13 +31,13 @@ __all__ = ["NativeRun", "run_bytes", "run_command"]
 
 @final
 class NativeRun(RunWire):
-    """Messages as they came in, in one piece."""
+    """Received messages in one piece."""
 
     def __init__(self, frames: FrameRun) -> None:
         self.frames = frames
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         found: list[Push] = []
         for frame in self.frames.frames():
             found.append(
@@ -56,7 +56,7 @@ class NativeRun(RunWire):
         return found
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, its bytes and its frame."""
+        """The id, the size in bytes and the frame of each message."""
         return contents_of(self.frames.frames())
 
     def message_ids(self) -> list[str]:
@@ -64,7 +64,7 @@ class NativeRun(RunWire):
         return self.frames.message_ids()
 
     def keeps(self) -> bool:
-        """Yes: it is the frames in pieces."""
+        """True: :meth:`stored` has the stored form."""
         return True
 
     def stored(self) -> tuple[bytes, list[int], list[int]]:
@@ -73,13 +73,13 @@ class NativeRun(RunWire):
         return self.frames.received(), sizes, offsets
 
     def sample(self, family: object) -> object:
-        """The first frame, for filters that look at headers, if all have the same."""
+        """The first frame, for filters on headers, if all frames have equal headers; else None."""
         if family == FILTER_HEADERS and self.frames.has_equal_headers():
             return self.frames.first
         return None
 
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
-        """The same as single acknowledges."""
+        """The run as one acknowledgement per message."""
         found: list[Acknowledge] = []
         for frame in self.frames.frames():
             found.append(
@@ -97,7 +97,7 @@ class NativeRun(RunWire):
         return found
 
     def said(self, run: ClientRun) -> list[SendDirect | PassAnswer]:
-        """The same as single messages from client to client."""
+        """The run as one direct message or answer per frame."""
         found: list[SendDirect | PassAnswer] = []
         for frame in self.frames.frames():
             if isinstance(run, PassAnswerRun):
@@ -111,7 +111,7 @@ class NativeRun(RunWire):
 
 
 def run_command(session: int, frames: FrameRun, notes: RunNotes) -> Command:
-    """The command that a run is."""
+    """The command for a run of frames."""
     first = frames.first
     kind = first.type
     if kind == TYPE_QUEUE_MESSAGE:
@@ -171,7 +171,7 @@ def _answer_run(session: int, frames: FrameRun, kind: int) -> PassAnswerRun:
 
 
 def run_bytes(effect: DeliverRun, wire: NativeRun) -> bytes:
-    """The bytes of a run's deliveries, one hop less than received (F11, F12)."""
+    """The bytes of a run's deliveries, with one hop less to live than received (F11, F12)."""
     frames = wire.frames
     ttl = frames.first.ttl - 1
     first, wants = effect.first_acquirer, effect.wants_acknowledge

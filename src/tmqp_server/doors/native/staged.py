@@ -1,13 +1,12 @@
-"""The quick way from a pushed block to message sets: messages in a row that differ in little.
+"""Reads a pushed block of similar messages as message sets, quickly.
 
 Theory of operation.  A producer that pushes in transactions sends thousands of messages with the
 same head in one block: same type, flags and time to live, same source, channel and queue, no header
-block.  Of those nothing needs to be known one by one but where each ends, so they are walked over
-and no object is made for a message; their bytes stay together, and where each begins goes with
-them, for the storage writes blocks of just that.
+block.  Only the end of each of them must be found, so no object is made for a message.  Their bytes
+stay together, with their sizes and offsets, from which the storage writes blocks.
 
-Only what is alike and beyond doubt is taken so.  At anything else the whole block is left to the
-general way (``transactions.py``), which says what is wrong with it, if anything is.
+If a message is different or doubtful, the whole block is left to the general code
+(``transactions.py``), which reports what is wrong with it, if anything.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _FEWEST: Final = 16
 def quick_message_sets(
     block: bytes, client_id: str, door: str, limits: Limits
 ) -> list[MessageSet] | None:
-    """The messages of a block as message sets, in order, each of messages that are alike.
+    """The messages of a block as message sets, in order; the messages of each have the same head.
 
-    None when that cannot be, or does not pay; nothing is said about the block then.
+    None when that is impossible or not worthwhile; the block may still be valid then.
     """
     message_sets: list[MessageSet] = []
     source = client_id.encode()
@@ -52,7 +51,7 @@ def quick_message_sets(
 
 @final
 class _Layout:
-    """Where messages in a row lie: alike as long as there is one size and one offset."""
+    """The sizes and payload offsets of consecutive messages: one of each while all are equal."""
 
     __slots__ = ("count", "largest", "offset", "offsets", "size", "sizes")
 
@@ -65,7 +64,7 @@ class _Layout:
         self.offsets: list[int] = []
 
     def add(self, size: i64, offset: i64) -> None:
-        """One more message, whose payload begins at ``offset``."""
+        """Add a message whose payload begins at ``offset``."""
         if self.count == 0:
             self.size = size
             self.offset = offset
@@ -92,7 +91,7 @@ class _Layout:
 def _run_at(
     block: bytes, begin: i64, source: bytes, door: str, limits: Limits, is_ascii: bool
 ) -> MessageSet | None:
-    """As many messages from ``begin`` on as are alike; None when the first is odd."""
+    """The longest set of similar messages from ``begin`` on; None if the first is unsuitable."""
     end: i64 = len(block)
     last = end - HEAD_BYTES
     if begin > last:
@@ -158,7 +157,8 @@ def _run_at(
 
 
 def _wide_payload(block: bytes, pos: i64, end: i64) -> i64:
-    """The payload length behind a head, of two or four bytes (F4); -1 if it is no such one."""
+    """A payload length of two or four bytes after a head (F4); -1 if it is incomplete or of another
+    kind."""
     at = pos + HEAD_BYTES
     if block[pos + 7] == TIER_U16:
         if at + 2 > end:
@@ -172,7 +172,7 @@ def _wide_payload(block: bytes, pos: i64, end: i64) -> i64:
 
 
 def _is_text(name: bytes) -> bool:
-    """Whether it is UTF-8."""
+    """Whether a name is UTF-8."""
     if name.isascii():
         return True
     try:

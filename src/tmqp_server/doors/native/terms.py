@@ -38,9 +38,9 @@ _HIGHEST_PRIORITY: Final = 127
 
 
 def join_of(session: int, frame: Frame, filter: SubscriptionFilter | None) -> Join:
-    """A subscription with a filter, and with terms if it has some.
+    """The command to join a channel, with a filter and, if given, terms.
 
-    :raises BadRequestError: when its headers make no sense.
+    :raises BadRequestError: when a header is invalid.
     """
     if not frame.has_header:
         return Join(session, frame, frame.target)
@@ -53,9 +53,9 @@ def join_of(session: int, frame: Frame, filter: SubscriptionFilter | None) -> Jo
 
 
 def set_terms_of(session: int, frame: Frame) -> SetTerms:
-    """Other terms for a subscription.
+    """The command to change the terms of a subscription.
 
-    :raises BadRequestError: when its headers make no sense, or there are none.
+    :raises BadRequestError: when a header is invalid, or none is given.
     """
     terms = _terms_of(frame)
     if terms is None:
@@ -64,9 +64,9 @@ def set_terms_of(session: int, frame: Frame) -> SetTerms:
 
 
 def grant_of(session: int, frame: Frame) -> Grant:
-    """Credit for a subscription.
+    """The command to grant credit to a subscription.
 
-    :raises BadRequestError: when the header is missing or no number.
+    :raises BadRequestError: when the header is missing or not a number.
     """
     credit = _number_or_none(frame, HEADER_CREDIT)
     if credit is None:
@@ -75,9 +75,9 @@ def grant_of(session: int, frame: Frame) -> Grant:
 
 
 def extend_of(session: int, frame: Frame) -> Extend:
-    """More time for a delivery.
+    """The command to extend the timeout of a delivery.
 
-    :raises BadRequestError: when a header is missing or makes no sense.
+    :raises BadRequestError: when a header is missing or invalid.
     """
     message_id = frame.header(HEADER_MESSAGE_ID)
     if not message_id:
@@ -90,7 +90,7 @@ def extend_of(session: int, frame: Frame) -> Extend:
 
 
 def _terms_of(frame: Frame) -> Terms | None:
-    """What the headers say of a subscription's terms; None if nothing."""
+    """The terms in the headers; None if there are none."""
     returns: int | None = None
     if frame.header(HEADER_RETURN) is not None:
         returns = _place_of(frame, HEADER_RETURN, _RETURNS)
@@ -111,7 +111,7 @@ def _terms_of(frame: Frame) -> Terms | None:
 
 
 def _number_or_none(frame: Frame, name: str) -> int | None:
-    """A number, or -1 for no bound; None when there is no such header."""
+    """The number in a header, where -1 means unlimited; None when there is no such header."""
     text = frame.header(name)
     if text is not None and text.strip() == "-1":
         return -1
@@ -119,9 +119,9 @@ def _number_or_none(frame: Frame, name: str) -> int | None:
 
 
 def release_of(session: int, frame: Frame) -> Release:
-    """What an acknowledgement with the header Put-Back asks for.
+    """The command for an acknowledgement with the header Put-Back.
 
-    :raises BadRequestError: when its headers make no sense.
+    :raises BadRequestError: when a header is invalid.
     """
     return Release(
         session,

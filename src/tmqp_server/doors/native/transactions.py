@@ -1,10 +1,10 @@
-"""Transactions on the wire: operations into commands, pushed blocks into message sets.
+"""Reads transactions: operations into commands, pushed blocks into message sets.
 
-Theory of operation.  The payload of a push into a transaction is whole Queue Messages, one after
-another.  They are read here as if they had come one by one, so that nothing is staged that could
-not be delivered: each is to be a push under its sender's own name (F42).  Those of one queue are a
-*message set*, their bytes joined; writing cuts them apart again (:func:`unpacked`).
-Blocks of messages that are alike have a quicker way (``staged.py``).
+Theory of operation.  The payload of a push into a transaction is consecutive whole Queue Messages.
+They are read like single pushes, so that nothing is staged that could not be delivered: each must
+be a push with its sender's own id as source (F42).  Those of one queue are a *message set* with
+their bytes joined, which the storage divides again (:func:`unpacked`).  Blocks of similar messages
+are read faster (``staged.py``).
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ def transaction_command(
     limits: Limits,
     unix_s: float,
 ) -> Command:
-    """The command that an operation about transactions or batches asks for.
+    """The command for an operation about transactions or batches.
 
     :param unix_s: the time, in seconds since 1970.
-    :raises BadRequestError: when its contents make no sense.
+    :raises BadRequestError: when its contents are invalid.
     """
     number = frame.content_type
     target = frame.target
@@ -126,9 +126,10 @@ def _needed(frame: Frame, name: str) -> int:
 
 
 def _named(payload: bytes) -> tuple[list[int], list[int]]:
-    """The transactions a commit names, and how many messages each must hold (-1: any number).
+    """The transactions that a commit names, and how many messages each must hold (-1: any number).
 
-    :raises BadRequestError: when it is no array of ids, or of objects with ``Id`` and ``Count``.
+    :raises BadRequestError: when it is not an array of ids, or of objects with ``Id`` and
+        ``Count``.
     """
     if not payload:
         return [], []
@@ -178,9 +179,9 @@ class _Gathered:
 def _message_sets_of(
     block: bytes, client_id: str, door: str, new_id: IdSource, limits: Limits
 ) -> list[MessageSet]:
-    """The messages of a block, by queue, in the order of the first of each.
+    """The message sets of a block, one for each queue, in the order of their first messages.
 
-    :raises BadRequestError: when they are not pushes, or not the client's own.
+    :raises BadRequestError: for anything but the client's own pushes without copies and times.
     """
     quick = quick_message_sets(block, client_id, door, limits)
     if quick is not None:
@@ -257,7 +258,8 @@ def _frames_of(block: bytes, decoder: FrameDecoder) -> list[Frame]:
 
 
 def unpacked(data: bytes) -> list[tuple[bytes, int, int, bool]]:
-    """The messages of a set: bytes, where in them the payload begins, its size, its priority.
+    """The messages of a set: bytes, the offset and size of the payload in them, and whether the
+    priority is high.
 
     :raises ValueError: when the bytes are not whole messages.
     """

@@ -1,7 +1,7 @@
-"""Kept messages for readers: converts messages of other doors to TMQP messages.
+"""Converts stored messages of other doors to TMQP messages, for readers.
 
-A door stores messages in its protocol's form, which a reader does not know.  So these messages are
-written again, as the equivalent TMQP messages; blocks without such messages are sent unchanged.
+A door stores messages in its protocol's form, which readers do not know.  So these messages are
+converted to equivalent TMQP messages; blocks without such messages are sent unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _OTHER_FLAGS: Final = (1 << FLAG_DOOR_SHIFT) - 1
 
 
 def translated(blocks: Blocks, letters: Letters) -> Blocks:
-    """The same for a reader of TMQP; what nobody here reads, or is damaged, stays as it is."""
+    """Blocks with all messages as TMQP messages.  Damaged blocks, and messages that this server
+    cannot read, stay unchanged."""
     others = [others_in(piece) for piece in blocks.pieces]
     if not any(others):
         return blocks

@@ -1,4 +1,4 @@
-"""NSQ's TCP protocol: bytes to commands and effects to bytes (docs/doors/nsq.md).
+"""NSQ's TCP protocol: turns bytes into commands and effects into bytes (docs/doors/nsq.md).
 
 Numbers such as N78 are facts about the original, listed there.
 """

@@ -18,7 +18,7 @@ _RAW: Final = -15
 
 @final
 class Compression:
-    """Makes layers; ``has_snappy`` says whether it can make those of snappy."""
+    """Creates layers; ``has_snappy`` says whether the packages for snappy are installed."""
 
     def __init__(self) -> None:
         self.has_snappy = find_spec("cramjam") is not None and find_spec("crc32c") is not None
@@ -27,7 +27,7 @@ class Compression:
         self._crc32c: Callable[[bytes], int] | None = None
 
     def snappy(self) -> Layer:
-        """Snappy's framing format (N40).
+        """Create a layer of snappy's framing format (N40).
 
         :raises ModuleNotFoundError: when a package is missing.
         """
@@ -40,7 +40,7 @@ class Compression:
         return SnappyLayer(self._compress, self._decompress, self._crc32c)
 
     def deflate(self, level: int) -> Layer:
-        """Raw deflate."""
+        """Create a layer of raw deflate."""
         return DeflateLayer(
             zlib.compressobj(level, zlib.DEFLATED, _RAW),
             zlib.decompressobj(_RAW),

@@ -1,4 +1,4 @@
-"""What a consumer does in a session of NSQ: SUB, RDY, FIN, REQ, TOUCH, CLS."""
+"""The commands of a consumer of NSQ: SUB, RDY, FIN, REQ, TOUCH, CLS."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _REASONS: Final[dict[int, bytes]] = {
 
 @final
 class AnswerRequest:
-    """What the answer to FIN, REQ or TOUCH is about."""
+    """The token of a FIN, REQ or TOUCH."""
 
     __slots__ = ("name", "word")
 
@@ -65,7 +65,8 @@ class AnswerRequest:
 
 @final
 class PendingSub:
-    """A SUB that waits for its answers: about the topic, the channel, the feed and the join."""
+    """The token of a SUB, with its four answers: for the topic, the channel, the feed and the
+    join."""
 
     __slots__ = ("channel", "codes", "slot", "topic")
 
@@ -73,14 +74,15 @@ class PendingSub:
         self.topic = topic
         self.channel = channel
         self.slot = slot
-        #: Those that have come.
+        #: The codes of the answers so far.
         self.codes: list[int] = []
 
     def code(self) -> int:
-        """What came of it, once all answers are there.
+        """The result of the SUB, once it has all answers.
 
-        Nobody needs a right for what exists, so a refusal to make topic or channel counts only if
-        one of them is missing; then it says why.  A channel is not found if its topic is not.
+        A client needs no right to create what exists, so a refusal to create the topic or the
+        channel counts only if one of them is missing; then its code is the result.  The channel is
+        "not found" if its topic does not exist.
         """
         topic, channel, feed, join = self.codes
         if feed == RESULT_DUPLICATE:
@@ -94,7 +96,7 @@ class PendingSub:
 
 @final
 class LastError:
-    """The error that ends the connection, once what was asked before it is answered."""
+    """The token for an error that ends the connection once all earlier commands are answered."""
 
     __slots__ = ("answer", "slot")
 
@@ -104,7 +106,7 @@ class LastError:
 
 
 class ConsumingSession(PublishingSession):
-    """The part of a session that consumes."""
+    """The consuming part of a session."""
 
     def _subscribe(self, event: Event, commands: list[Command], now: float) -> None:
         assert isinstance(event, Subscribe)
@@ -127,7 +129,7 @@ class ConsumingSession(PublishingSession):
         commands.append(SetTerms(self._number, None, self._channel, Terms(event.count)))
 
     def _finish(self, events: list[Event], at: int, commands: list[Command]) -> int:
-        """One FIN, or several in a row; returns where the next command is."""
+        """Carry out one FIN, or several consecutive ones; returns the index of the next command."""
         ids: list[str] = []
         while at < len(events):
             event = events[at]
@@ -154,7 +156,8 @@ class ConsumingSession(PublishingSession):
         return at
 
     def _finish_foreign(self, name: bytes) -> Command:
-        """FIN of a message of another protocol, whose id here is not its own."""
+        """The command for a FIN of another protocol's message, which has a different id at this
+        door."""
         channel = self._channel
         message_id = self._context.message_id(self._number, name)
         self._context.forget_foreign(self._number, name)
@@ -203,7 +206,7 @@ class ConsumingSession(PublishingSession):
     def _count(
         self, ready: int = -1, finished: int = 0, requeued: int = 0, lapsed: int = 0
     ) -> None:
-        """Keep the statistics of the client."""
+        """Update the statistics of the client."""
         row = self._row
         if row is not None:
             if ready >= 0:
@@ -214,7 +217,7 @@ class ConsumingSession(PublishingSession):
             self._tell_in_flight(row)
 
     def _answer_failed(self, word: bytes, name: bytes, code: int) -> None:
-        """FIN, REQ or TOUCH was about nothing that the client has (N86)."""
+        """Report that FIN, REQ or TOUCH named a message that the client does not have (N86)."""
         if word == b"FIN" and self._row is not None:
             self._row.failed_finishes += 1
         if word == b"FIN":

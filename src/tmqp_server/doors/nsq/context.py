@@ -21,15 +21,15 @@ _NS_PER_S: Final = 1_000_000_000
 
 
 class NsqContext:
-    """Limits, options, ids, and how topics are made.
+    """The context of a session: limits, options, ids, and how topics are created.
 
-    :param new_id: draws what is unique about this door.
+    :param new_id: makes the unique prefix of this door's message ids.
     :param has_tls: whether connections can change to TLS.
-    :param durable: whether topics and channels are kept on disk, unless the options say no.
+    :param durable: whether topics and channels can be stored on disk; the options can disable it.
 
-    :param world: what the doors of NSQ in one server share.
+    :param world: the state that all doors of NSQ in one server share.
 
-    ``time_s`` is the monotonic time that a session last heard of.
+    ``time_s`` is the latest monotonic time that was passed to a session.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class NsqContext:
         self.ids = NsqIds(new_id(), wall_clock_offset_s)
         self.time_s: float = 0.0
         self._offset_s = wall_clock_offset_s
-        #: By session: the ids of messages of other protocols, by the ids that they have there.
+        #: By session: the ids of other protocols' messages, by their ids for the session's client.
         self._foreign: dict[int, dict[bytes, str]] = {}
 
     def unix_ns(self, now: float) -> int:
@@ -68,7 +68,7 @@ class NsqContext:
         return int((now + self._offset_s) * _NS_PER_S)
 
     def message_id(self, session: int, name: bytes) -> str:
-        """The id of the message that has this id at the client of a session."""
+        """The message id for an id that the client of a session uses."""
         if name[0] == _ZERO:
             ids = self._foreign.get(session)
             if ids is not None and name in ids:
@@ -76,19 +76,19 @@ class NsqContext:
         return name.decode("latin-1")
 
     def forget_foreign(self, session: int, name: bytes) -> None:
-        """It is answered."""
+        """Forget the id of a foreign message that was answered."""
         ids = self._foreign.get(session)
         if ids is not None:
             ids.pop(name, None)
 
     def forget(self, session: int) -> None:
-        """The session is over."""
+        """Forget a session that has ended."""
         self._foreign.pop(session, None)
         self.world.identities.pop(session, None)
         self.world.clients.pop(session, None)
 
     def name_of_foreign(self, effect: Deliver) -> bytes:
-        """The id that a message of another protocol has where it is delivered: its sequence."""
+        """The id under which a message of another protocol is delivered: its sequence."""
         message = effect.message
         name = b"%016x" % message.sequence
         for session in effect.sessions:

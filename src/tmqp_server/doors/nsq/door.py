@@ -21,7 +21,7 @@ _NS_PER_MS: Final = 1_000_000
 class NsqDoor(QueuesOnly):
     """NSQ, TCP.
 
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     """
 
     name = DOOR
@@ -33,15 +33,15 @@ class NsqDoor(QueuesOnly):
         self.letters = Letters() if letters is None else letters
 
     def open(self, session: int, now: float) -> NsqSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         self.context.time_s = now
         if self.context.world.latencies.measures:
             return MeasuringSession(self.context, session, now)
         return NsqSession(self.context, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """The frame of the message, with the number of this attempt; of another protocol's message
-        that of its letter."""
+        """The frame of the message with the number of this attempt; for another protocol's message,
+        a frame with the body of its letter."""
         message = effect.message
         wire = message.wire
         attempt = effect.attempt

@@ -1,7 +1,8 @@
-"""A session that measures end-to-end latency: what a server opens when percentiles are asked for.
+"""A session that measures end-to-end latency; the door opens such sessions if percentiles are
+configured.
 
-It remembers when the messages that its client has were published, and counts at FIN how long ago
-that was.  The broker answers only a FIN that fails; then what was counted is taken back.
+It remembers when the messages in flight to its client were published, and counts their age at FIN.
+The broker answers a FIN only if it fails; then the session takes the count back.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from tmqp_wires.nsq.writing import MESSAGE_HEAD_BYTES, MESSAGE_ID_AT, MESSAGE_TI
 
 __all__ = ["MeasuringSession"]
 
-#: What it costs to remember a message.
+#: The bytes that a remembered message takes.
 _ENTRY_BYTES: Final = 160
 
 
 @final
 class _Finished:
-    """A message whose FIN was passed on, ``times`` so often, and where its latency was counted."""
+    """A message with the number of its FINs that were forwarded (``times``), and its counted
+    latency."""
 
     __slots__ = ("counts", "latency_ns", "times")
 
@@ -37,16 +39,17 @@ class _Finished:
 
 @final
 class MeasuringSession(NsqSession):
-    """One NSQ connection, measured."""
+    """One NSQ connection whose latencies are measured."""
 
     def __init__(self, context: NsqContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        #: When each message that it may have was published.  Of what has timed out it is not told,
-        #: so twice as many are remembered as it may have; beyond that the first ones go.
+        #: When each message that may be in flight was published.  The session is not notified of
+        #: timeouts, so it remembers twice the largest number in flight; beyond that, it forgets the
+        #: oldest.
         self._published_ns: dict[bytes, int] = {}
         self._most_remembered: int = 2 * context.limits.max_rdy_count
-        #: Those of the last chunk: a session is not read while its commands wait, so everything
-        #: before it is decided.
+        #: The FINs of the last chunk.  A session is not read while its commands wait, so all
+        #: earlier ones are decided.
         self._finished: dict[bytes, _Finished] = {}
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
@@ -56,7 +59,7 @@ class MeasuringSession(NsqSession):
         return super().receive(data, now)
 
     def deliver(self, data: bytes) -> None:
-        """Remember when these messages were published."""
+        """Queue messages, and remember when they were published."""
         super().deliver(data)
         kept = self._plain[-1]  # without what sampling skips
         published = self._published_ns
@@ -73,11 +76,11 @@ class MeasuringSession(NsqSession):
             del published[next(iter(published))]
 
     def held_bytes(self) -> int:
-        """What is kept for the peer."""
+        """Bytes that are kept for the peer."""
         return super().held_bytes() + _ENTRY_BYTES * len(self._published_ns)
 
     def _finish(self, events: list[Event], at: int, commands: list[Command]) -> int:
-        """Count how long the messages took that are finished."""
+        """Carry out FINs, and count the latencies of their messages."""
         end = super()._finish(events, at, commands)
         row = self._row
         assert row is not None, "it has sent something"
@@ -97,7 +100,7 @@ class MeasuringSession(NsqSession):
         return end
 
     def _answer_failed(self, word: bytes, name: bytes, code: int) -> None:
-        """A FIN that failed finished nothing."""
+        """Report a failure; the latency of a failed FIN no longer counts."""
         finished = self._finished.get(name) if word == b"FIN" else None
         if finished is not None:
             finished.times -= 1

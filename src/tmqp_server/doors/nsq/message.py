@@ -1,10 +1,10 @@
-"""Messages of NSQ inside the server: their form, their ids, many of them as one, what is kept.
+"""Messages of NSQ inside the server: their wire form, ids, runs and stored form.
 
-The form that a message keeps is the frame of its first delivery, so most deliveries are these very
-bytes.  Its size is that of what is kept on disk, so it counts the same before and after a restart.
-An id is 16 hexadecimal digits: six that are drawn once for a door and ten that count, from
-the time in milliseconds on, so no id comes again after a restart.  The first digit is 8 or more;
-ids that are made for messages of other protocols begin with 0 (``door``).
+The wire form of a message is the frame of its first delivery, so most deliveries are exactly these
+bytes.  Its size is that of the stored form, so it counts the same before and after a restart.  An
+id is 16 hexadecimal digits: six random digits for each door, and ten that count from the time in
+milliseconds, so that no id is used again after a restart.  The first digit is 8 or more; ids that
+are made for messages of other protocols begin with 0 (``door``).
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ _COUNTED: Final = 1 << 40
 _LAST_DIGITS: Final = [f"{number:02x}" for number in range(256)]
 _FIRST_ATTEMPT: Final = b"\x00\x01"
 _MAX_SOURCE: Final = 255
-#: Bytes that are kept of a message beside its source and its body.
+#: Bytes of a stored message besides its source and its body.
 _KEPT_HEAD_BYTES: Final[int] = stored.HEAD_BYTES
-#: A message whose queue names its topic.
+#: The topic of a message whose queue has the topic's name.
 _NO_TOPIC: Final = b""
 
 
 @final
 class NsqIds:
-    """Makes ids that no other door makes, nor this one after a restart.
+    """Makes ids that are unique across doors and restarts.
 
-    :param drawn: hexadecimal digits that nobody else has.
+    :param drawn: random hexadecimal digits; six of them are used.
     :param unix_s: the time, in seconds since 1970.
     """
 
@@ -79,7 +79,7 @@ class NsqIds:
         self._row_at: int = -1
 
     def new(self) -> str:
-        """An id."""
+        """A new id."""
         number = self._next
         self._next = (number + 1) % _COUNTED
         row = number >> 8
@@ -89,7 +89,7 @@ class NsqIds:
         return self._row + _LAST_DIGITS[number & 0xFF]
 
     def several(self, count: int) -> list[str]:
-        """So many ids, in order."""
+        """*count* new ids, in order."""
         found: list[str] = []
         for _ in range(count):
             found.append(self.new())
@@ -107,7 +107,7 @@ def body_of(frame: bytes) -> bytes:
 
 
 def source_of(client_id: str) -> bytes:
-    """What is kept of a producer's id: at most 255 bytes of whole characters."""
+    """The stored form of a producer's id: UTF-8, cut to at most 255 bytes at a character's end."""
     source = client_id.encode()
     if len(source) > _MAX_SOURCE:
         source = source[:_MAX_SOURCE].decode("utf-8", "ignore").encode()
@@ -115,17 +115,18 @@ def source_of(client_id: str) -> bytes:
 
 
 def size_of(source: bytes, body: bytes) -> int:
-    """The size of a message: the bytes that are kept of it on disk."""
+    """The size of a message: the bytes of its stored form."""
     return _KEPT_HEAD_BYTES + len(source) + len(body)
 
 
 @final
 class NsqRun(RunWire):
-    """Messages that came as one: their ids and their frames.
+    """Messages that were published together: their ids and their frames.
 
-    :param extras: of each message, where they are pushed one by one.
+    :param extras: those of each message, if they are pushed one by one.
 
-    Attributes: ``head``, what is kept of each up to the body, with another id.
+    Attributes: ``head``, the stored form of a message before its body, with a placeholder for the
+    id.
     """
 
     __slots__ = ("bodies", "extras", "frames", "head", "ids")
@@ -154,21 +155,21 @@ class NsqRun(RunWire):
         self.head = stored.stored_head(timestamp_ns, b"0" * 16, _NO_TOPIC, source)
 
     def size(self) -> int:
-        """Bytes of all messages."""
+        """The total size of the messages in their stored form."""
         total = len(self.head) * len(self.bodies)
         for body in self.bodies:
             total += len(body)
         return total
 
     def largest(self) -> int:
-        """Bytes of the largest message."""
+        """The size of the largest message in its stored form."""
         most = 0
         for body in self.bodies:
             most = max(most, len(body))
         return len(self.head) + most
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         found: list[Push] = []
         head = len(self.head)
         for place in range(len(self.ids)):
@@ -188,7 +189,7 @@ class NsqRun(RunWire):
         return found
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, its bytes and its frame."""
+        """The id, the size in bytes and the frame of each message."""
         sizes: list[int] = []
         wires: list[object] = []
         head = len(self.head)
@@ -198,7 +199,7 @@ class NsqRun(RunWire):
         return self.ids, sizes, wires
 
     def stored(self) -> tuple[bytes, list[int], list[int]] | None:
-        """What is kept of all, one after another."""
+        """The stored forms of all messages in one piece, with their sizes and payload offsets."""
         head = self.head
         before, behind = head[: stored.ID_AT], head[stored.ID_AT + 16 :]
         parts: list[bytes] = []
@@ -212,10 +213,10 @@ class NsqRun(RunWire):
 
 @final
 class NsqAnswers(RunWire):
-    """FIN commands in a row."""
+    """Consecutive FIN commands."""
 
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
-        """The same as single answers."""
+        """The run as one acknowledgement per message."""
         found: list[Acknowledge] = []
         for name in run.message_ids:
             found.append(
@@ -225,13 +226,13 @@ class NsqAnswers(RunWire):
 
 
 class NsqBodies(OwnBodies):
-    """What is kept of the door's messages; it needs no package that the door needs."""
+    """The stored form of the door's messages.  It needs none of the packages for snappy."""
 
     name = DOOR
     number = NUMBER
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message: ``tmqp_wires.nsq.stored``."""
+        """The stored form of a message, as ``tmqp_wires.nsq.stored`` writes it."""
         frame = message.wire
         assert isinstance(frame, bytes), "this door keeps frames"
         source = source_of(message.producer.client_id)
@@ -239,7 +240,7 @@ class NsqBodies(OwnBodies):
         return stored.stored_frame(frame, source), _KEPT_HEAD_BYTES + len(source), body_bytes
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
+        """A message from its stored form; see ``Door.restored``.
 
         :raises ValueError: when it cannot be read.
         """
@@ -254,7 +255,7 @@ class NsqBodies(OwnBodies):
         )
 
     def letter(self, wire: object) -> Letter:
-        """What a message says: a body, and when it was published."""
+        """The letter of a message: its body, its id and the time of publication."""
         assert isinstance(wire, bytes), "this door keeps frames"
         letter = Letter(body_of(wire), id_of(wire))
         letter.timestamp_ms = (

@@ -1,4 +1,4 @@
-"""What NSQ's doors can be told: the limits of one peer, and options under the original's names."""
+"""The configuration of NSQ's doors: limits of one peer, and options with the original's names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_NUMBERS: Final = Numbers()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NsqLimits:
-    """What one peer may cost.
+    """The limits of one peer.
 
     :raises ValueError: when a value is not positive.
     """
@@ -73,8 +73,8 @@ class NsqLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NsqOptions:
-    """What a server does for NSQ's clients.  Names and defaults are the original's where it has
-    them (N18), with the unit at the end."""
+    """The options of NSQ's doors.  Names and defaults are the original's if it has them (N18), with
+    the unit at the end."""
 
     version: str = "1.3.0"
     """The version of nsqd reported to clients; some derive the server's features from it."""
@@ -174,7 +174,7 @@ class NsqOptions:
 def terms_of(
     limits: NsqLimits, options: NsqOptions, *, has_tls: bool, has_snappy: bool
 ) -> ServerTerms:
-    """What the codec needs to know of both.
+    """The terms for the codec, from limits and options.
 
     :param has_tls: whether connections can change to TLS.
     :param has_snappy: whether the packages for snappy are installed.

@@ -1,7 +1,7 @@
-"""Publications that wait for their answers: which messages belong to which of them.
+"""Publications that wait for their answers, and the messages of each.
 
-One PUB, DPUB or MPUB, or several PUB in a row, is one publication; its messages may be
-confirmed together, or one by one.
+One PUB, DPUB or MPUB, or consecutive PUBs together, are one publication; its messages may be
+confirmed together or one by one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ __all__ = ["PendingPublication", "PendingPublications"]
 
 @final
 class PendingPublication:
-    """Messages that are answered in one place.
+    """Messages whose answer has one place in the order of answers.
 
-    ``each`` asks for an OK for each message, as several PUB do; else there is one for all.
-    ``order`` counts the publications of a connection.
+    ``each`` asks for an OK for each message, for several PUBs; else there is one OK for all.
+    ``order`` is the publication's number in its connection.
     """
 
     __slots__ = ("each", "ids", "left", "order", "remaining", "slot", "topic", "word")
@@ -38,7 +38,7 @@ class PendingPublication:
 
 @final
 class PendingPublications:
-    """Those of one connection, found by the ids of their messages."""
+    """The unanswered publications of one connection, by the ids of their messages."""
 
     __slots__ = ("_ones", "_runs", "count")
 
@@ -50,7 +50,7 @@ class PendingPublications:
         self.count: int = 0
 
     def add(self, publication: PendingPublication) -> None:
-        """It was passed on."""
+        """Add a publication that was forwarded to the broker."""
         self.count += 1
         ids = publication.ids
         if len(ids) == 1:
@@ -59,7 +59,7 @@ class PendingPublications:
             self._runs[ids[0]] = publication
 
     def find(self, message_id: str) -> PendingPublication | None:
-        """The one that waits for this message."""
+        """The publication that waits for this message; None if there is none."""
         found = self._ones.get(message_id)
         if found is not None:
             return found
@@ -71,14 +71,14 @@ class PendingPublications:
         return None
 
     def whole(self, message_ids: list[str]) -> PendingPublication | None:
-        """The one whose messages these are, none missing."""
+        """The publication that consists of exactly these messages; None if there is none."""
         found = self._runs.get(message_ids[0])
         if found is None or found.left != len(message_ids) or found.left != len(found.ids):
             return None
         return found
 
     def take(self, publication: PendingPublication, message_id: str) -> None:
-        """A message of it is answered."""
+        """Note that a message was answered; remove the publication after its last message."""
         publication.left -= 1
         if publication.remaining is not None:
             publication.remaining.discard(message_id)
@@ -86,7 +86,7 @@ class PendingPublications:
             self.remove(publication)
 
     def remove(self, publication: PendingPublication) -> None:
-        """It is answered."""
+        """Remove a publication that was answered."""
         first = publication.ids[0]
         if len(publication.ids) == 1:
             del self._ones[first]
@@ -95,7 +95,7 @@ class PendingPublications:
         self.count -= 1
 
     def clear(self) -> None:
-        """Nobody waits any more."""
+        """Remove all publications."""
         self._ones.clear()
         self._runs.clear()
         self.count = 0

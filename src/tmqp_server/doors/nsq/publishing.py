@@ -26,7 +26,7 @@ _MOST_MADE: Final = 1_000
 
 @final
 class MadeTopic:
-    """What the answer to making a topic is about."""
+    """The token of the command that creates a topic."""
 
     __slots__ = ("topic",)
 
@@ -35,20 +35,20 @@ class MadeTopic:
 
 
 class PublishingSession(WritingSession):
-    """The part of a session that publishes."""
+    """The publishing part of a session."""
 
     def __init__(self, context: NsqContext, number: int) -> None:
         super().__init__(context, number)
         self._source = b""
         self._publications = PendingPublications()
-        #: Why messages were refused, until their publications are told.
+        #: The result codes of refused messages, until their publications are answered.
         self._codes: dict[str, int] = {}
-        #: Topics that are there, or that the client may make.
+        #: Topics that exist, as far as the session knows.
         self._made: set[bytes] = set()
         self._runs = RunChoice()
 
     def _forget_publications(self) -> None:
-        """Nobody waits for the answers any more."""
+        """Forget all publications; no answers will be sent."""
         self._publications.clear()
         self._codes.clear()
 
@@ -61,7 +61,8 @@ class PublishingSession(WritingSession):
             self.reads = False
 
     def _publish(self, events: list[Event], at: int, commands: list[Command], now: float) -> int:
-        """A PUB, or several in a row to one topic; returns where the next command is."""
+        """Carry out one PUB, or consecutive ones to one topic; returns the index of the next
+        command."""
         first = events[at]
         assert isinstance(first, Publish)
         bodies = [first.body]
@@ -93,14 +94,15 @@ class PublishingSession(WritingSession):
         now: float,
         delay_ms: int = 0,
     ) -> None:
-        """Make the topic, if it is new, and put messages into it (N55)."""
+        """Create the topic if it may not exist, and push messages into it (N55)."""
         context = self._context
         number = self._number
         timestamp_ns = context.unix_ns(now)
         shapes = context.shapes
         if topic not in self._made:
             commands.append(shapes.create_topic(number, topic, MadeTopic(topic)))
-        # The topic may be removed at any time, and the client may push only: the push makes it.
+        # The topic may be removed at any time, and the client may have only the right to push, so
+        # the push creates it.
         extras = shapes.extras(topic, delay_ms)
         channel = shapes.channel_of(topic)
         if len(bodies) == 1:
@@ -133,7 +135,7 @@ class PublishingSession(WritingSession):
             commands.append(command)
 
     def _topic_made(self, made: MadeTopic, code: int) -> None:
-        """A topic is there, or may not be made."""
+        """Remember a topic that exists, unless it could not be created."""
         if code in (RESULT_OK, RESULT_DUPLICATE):
             if len(self._made) >= _MOST_MADE:
                 self._made.clear()
@@ -171,7 +173,7 @@ class PublishingSession(WritingSession):
         return NOTHING
 
     def _settle(self, publication: PendingPublication, data: bytes) -> None:
-        """All of its messages were taken in."""
+        """Answer a publication whose messages were all accepted."""
         is_void = publication.order > self._ended_at
         self._answers.finish(publication.slot, b"" if is_void else data)
         room = self._publications.count < self._context.limits.max_unanswered

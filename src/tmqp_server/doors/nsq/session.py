@@ -1,10 +1,10 @@
 """One connection of NSQ's TCP protocol: commands of the client into those of the engine.
 
-Theory of operation.  ``CommandDecoder`` finds the commands and all errors that need no broker.  The
-first command but IDENTIFY asks the broker to let the client in; what comes meanwhile waits, and the
-peer is not read.  Answers leave in the order of their commands (``ordered``); messages, heartbeats
-and the errors of FIN, REQ and TOUCH, which nobody waits for, leave at once, but for those that
-would come before the answer to SUB.
+Theory of operation.  ``CommandDecoder`` finds the commands and all errors that need no broker.
+With the first command except IDENTIFY and NOP, the session asks the broker to accept the client;
+further commands wait for the broker's answer, and the peer is not read.  Answers are sent in the
+order of their commands (``ordered.py``).  Heartbeats are sent at once.  So are messages and the
+errors of FIN, REQ and TOUCH, which clients do not wait for, but never before the answer to SUB.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class NsqSession(ConsumingSession):
         return [*commands, *self._end("the peer closed the connection")]
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side, without a word (N101)."""
+        """Close from this side, without a message (N101)."""
         return self._end(reason)
 
     def _take(self, events: list[Event], now: float) -> Sequence[Command]:
@@ -126,12 +126,12 @@ class NsqSession(ConsumingSession):
         return self._commands(events, now)
 
     def _hear(self, now: float) -> None:
-        """The client has given a heartbeat."""
+        """Note a sign of life: anything that the client sends counts as a heartbeat."""
         interval_ms = self._who.heartbeat_interval_ms
         self._silence_due = now + interval_ms / 500 if interval_ms else NEVER
 
     def _keep_early(self, events: list[Event]) -> Sequence[Command]:
-        """It is not decided about the client."""
+        """Keep events until the broker has decided about the client."""
         self._early += events
         for event in events:
             self._early_bytes += _bytes_of(event)
@@ -167,7 +167,8 @@ class NsqSession(ConsumingSession):
         return commands
 
     def _connect(self, event: Event) -> Command:
-        """Ask to be let in (N44: a client without a name has its address for one)."""
+        """Ask the broker to accept the client (N44: a client without a name gets its address as
+        name)."""
         self._standing = WAITING
         self.reads = False
         who = self._who
@@ -202,7 +203,7 @@ class NsqSession(ConsumingSession):
         self._wanted = who  # once all is answered, and if nothing came behind it
 
     def _all_answered(self) -> None:
-        """Change the stream, if that was agreed, once everything before it has its answer."""
+        """Begin TLS or compression, if negotiated, once all earlier commands are answered."""
         who = self._wanted
         if who is None or self._ends or len(self._answers) or self.wants_tls:
             return
@@ -213,7 +214,7 @@ class NsqSession(ConsumingSession):
             self._put_layers_on()
 
     def _describe(self, who: Negotiated) -> None:
-        """Say in the statistics who it is."""
+        """Copy what the client tells about itself into the statistics."""
         row = self._row
         if row is not None:
             row.client_id = who.client_id or row.client_id
@@ -224,7 +225,7 @@ class NsqSession(ConsumingSession):
             row.deflate = row.deflate or who.deflate
 
     def _put_layers_on(self) -> None:
-        """Compress what follows, if that was agreed; each layer begins with an OK (N39)."""
+        """Begin compression, if negotiated; each new layer begins with an OK (N39)."""
         who = self._wanted
         assert who is not None, "the client has asked for it"
         self._wanted = None
@@ -239,7 +240,7 @@ class NsqSession(ConsumingSession):
         self._decoder.resume()
 
     def secured(self, now: float) -> Sequence[Command]:
-        """TLS is on."""
+        """Continue after the TLS handshake."""
         self._decoder.secure = True
         if self._row is not None:
             self._row.tls_version = "TLS"
@@ -262,7 +263,7 @@ class NsqSession(ConsumingSession):
         slot = self._answers.open()
         self._begin_end(self._orders, now)
         if self._channel and commands:
-            # Commands of this chunk may have answers, too, and theirs come first.
+            # Commands of this chunk may also be answered, and their answers come first.
             last = LastError(slot, answer)
             commands.append(SetTerms(self._number, last, self._channel, Terms()))
             return
@@ -353,17 +354,17 @@ class NsqSession(ConsumingSession):
         elif isinstance(request, PendingSub):
             return self._subscribed(request, effect.code, now)
         elif isinstance(request, bytes):
-            # Of a push that was refused; what its publication is told comes with the confirm.
+            # A push was refused; its publication is answered with the confirm.
             self._codes[id_of(request)] = effect.code
         return NOTHING
 
     def held_bytes(self) -> int:
-        """What is kept of the peer's bytes, and is no command of the engine yet."""
+        """Bytes of the peer that are not yet commands of the engine."""
         held = self._decoder.held_bytes + self._early_bytes
         return held if self._layer is None else held + self._layer.held_bytes
 
     def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
+        """Drop what was received from a client that will be refused."""
         self._decoder.forget()
         self._early = []
         self._early_bytes = 0
@@ -371,7 +372,7 @@ class NsqSession(ConsumingSession):
     # -- time -----------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        """When a heartbeat is due, or patience ends."""
+        """When a heartbeat is due, or the peer is given up."""
         # Asked for at each chunk: compiled, ``min`` of two is a comparison, and of four is a call.
         alive = min(self._beat_due, self._silence_due)
         over = min(self._greeting_due, self._linger_due)
@@ -379,7 +380,7 @@ class NsqSession(ConsumingSession):
         return None if due == NEVER or self.closed else due
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Ask for a heartbeat, or give the peer up (N96, N97)."""
+        """Ask for a heartbeat, or give up the peer (N96, N97)."""
         if self.closed:
             return NOTHING
         if now >= self._greeting_due:
@@ -397,7 +398,7 @@ class NsqSession(ConsumingSession):
 
 
 def _bytes_of(event: Event) -> int:
-    """About how much an event keeps."""
+    """About how many bytes of memory an event takes."""
     if isinstance(event, (Publish, PublishDeferred)):
         return _EVENT_BYTES + len(event.body)
     if isinstance(event, PublishMany):
@@ -406,7 +407,7 @@ def _bytes_of(event: Event) -> int:
 
 
 def _word_of(event: object) -> bytes:
-    """The command that an event is."""
+    """The word of the command in an event."""
     for kind, word in _WORDS:
         if isinstance(event, kind):
             return word

@@ -1,8 +1,8 @@
 """Topics and channels of NSQ as channels, queues and feeds (N66 to N73).
 
-The topic ``T`` is the channel ``T`` with the queue 0 in push status; the channel ``C`` of it is
-the channel ``T:C`` with the queue 0 in round robin, and a feed copies the messages of the one into
-the other (``NsqNames``).
+The topic ``T`` is the channel ``T`` with the queue 0 in push status.  Its channel ``C`` is the
+channel ``T:C`` with the queue 0 in round robin (``NsqNames``).  A feed copies the messages of the
+topic into the channel.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_TOPICS: Final = 1_000
 
 @final
 class _Topic:
-    """What CreateQueue says of a topic, and a push into one that is not there."""
+    """The parameters with which CreateQueue, or a push, creates a topic."""
 
     __slots__ = ("changes", "channel", "channel_changes", "extras")
 
@@ -43,11 +43,11 @@ class _Topic:
 
 
 class Shapes:
-    """How topics and channels are made.
+    """Creates topics and channels.
 
     :param options: those of the door.
-    :param names: which channels they are.
-    :param durable: whether messages are kept on disk; the server must have a storage then.
+    :param names: their channels in the broker.
+    :param durable: whether messages are stored on disk; the server must have a storage then.
     """
 
     def __init__(self, options: NsqOptions, names: NsqNames, *, durable: bool) -> None:
@@ -55,22 +55,23 @@ class Shapes:
         self.names = names
         self.mem_queue_size = options.mem_queue_size
         self._durable = durable
-        #: What is asked for, by topic: every publication asks for its topic.
+        #: The parameters of topics, which every publication needs.
         self._topics: dict[bytes, _Topic] = {}
 
     def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
-        """Makes the topic if there is none."""
+        """The command to create the topic if it does not exist."""
         known = self._topic(topic)
         return CreateQueue(
             session, request, known.channel, QUEUE, known.changes, known.channel_changes
         )
 
     def channel_of(self, topic: bytes) -> str:
-        """The channel that a topic is."""
+        """The broker's channel for a topic."""
         return self._topic(topic).channel
 
     def extras(self, topic: bytes, delay_ms: int = 0) -> PushExtras:
-        """What a push says that makes the topic, because its client may push and not create."""
+        """The extras of a push, which creates the topic: its client may be allowed to push but not
+        to create."""
         known = self._topic(topic)
         if not delay_ms:
             return known.extras
@@ -91,9 +92,9 @@ class Shapes:
     def create_channel(
         self, session: int, topic: bytes, channel: bytes, request: object = None
     ) -> list[Command]:
-        """Make the channel if there is none, and feed it; the topic must be there, or be made
-        before, else the answers are 404 and no channel is made.  The answers about the queue, then
-        the feed, go to the *request*: 0 and 481 say that it is there."""
+        """The commands to create the channel if it does not exist, and to feed it.  The topic must
+        exist; else both answers are 404, and no channel is created.  The answers, for the queue and
+        then for the feed, carry *request*: 0 and 481 mean that it exists."""
         options = self._options
         names = self.names
         name = names.channel(topic, channel)
@@ -119,7 +120,7 @@ class Shapes:
         ]
 
     def _changes(self, name: bytes, status: int) -> QueueChanges:
-        """The options of a queue under this name, topic or channel."""
+        """The options of the queue of a topic or channel with this name."""
         ephemeral = is_ephemeral(name)
         options = self._options
         return QueueChanges(

@@ -1,7 +1,7 @@
-"""What every part of a session of NSQ needs: answers in order, layers, and the end.
+"""The base of a session of NSQ: ordered answers, layers, and the end of the connection.
 
-What is to be sent is collected in the plain form; ``_seal`` puts it through the layers of the
-connection, one unit for each write, before a layer changes and when it is taken.
+Output is collected unencoded.  ``_seal`` passes it through the compression layer of the connection,
+as one unit, when the output is taken and before the layer changes.
 
 After an error that ends the connection, earlier publications still get their answers; then the
 error is sent, and the connection is closed.
@@ -26,7 +26,7 @@ from tmqp_wires.nsq.writing import MESSAGE_HEAD_BYTES, error_frame
 __all__ = ["CONNECTED", "NEVER", "NOTHING", "STRANGER", "WAITING", "WritingSession"]
 
 NOTHING: Final[tuple[Command, ...]] = ()
-#: What the broker knows of the client: nothing, it is asked, it has let it in.
+#: The broker does not know the client; was asked; has accepted it.
 STRANGER: Final = 0
 WAITING: Final = 1
 CONNECTED: Final = 2
@@ -35,7 +35,7 @@ _ID_BYTES: Final = 16
 
 
 def _frames_in(data: bytes) -> int:
-    """How many frames these bytes are; they are whole."""
+    """The number of frames in these bytes, which end with a frame."""
     count = 0
     at = 0
     limit = len(data)
@@ -46,7 +46,7 @@ def _frames_in(data: bytes) -> int:
 
 
 class WritingSession(DoorSession):
-    """The part of a session that writes."""
+    """The writing part of a session."""
 
     def __init__(self, context: NsqContext, number: int) -> None:
         super().__init__()
@@ -55,19 +55,19 @@ class WritingSession(DoorSession):
         self._decoder = CommandDecoder(context.terms)
         self._standing = STRANGER
         self._early: list[Event] = []
-        #: What is to be sent: through the layers, and not yet.
+        #: Output that is encoded by the layer, and output that is not yet.
         self._sealed: list[bytes] = []
         self._plain: list[bytes] = []
         self._layer: Layer | None = None
         self._answers = OrderedAnswers()
-        #: SUB is not answered, and then its answer has not left.  It leaves by itself, for some
-        #: clients take what they read from a compressed connection at once for one frame: what
-        #: comes behind it is late.
+        #: SUB is not answered yet; then its answer is not written yet.  The answer is written
+        #: alone, because some clients take everything that they read at once from a compressed
+        #: connection for one frame.  Output after it is late.
         self._subscribing = False
         self._leaving = False
         self._late: list[bytes] = []
         self._orders = 0
-        #: The publication behind which nothing is answered.
+        #: The number of the publication after which nothing is answered.
         self._ended_at = NEVER
         self._ends = False
         #: Why it ends: the session's ``close_reason`` once all is answered, for then it is closed.
@@ -78,7 +78,7 @@ class WritingSession(DoorSession):
         self._skipped: list[str] = []
         #: How the statistics show the client; None before its greeting.
         self._row: NsqClient | None = None
-        #: Messages that it has not answered and that are its own no more.
+        #: The number of unanswered messages that have lapsed.
         self._lapsed: int = 0
         self._who = Negotiated(
             "",
@@ -95,12 +95,12 @@ class WritingSession(DoorSession):
     # -- bytes out ------------------------------------------------------------------------------
 
     def _answer(self, data: bytes) -> None:
-        """Answer a command that nobody else is asked about."""
+        """Answer a command that does not need the broker."""
         self._answers.finish(self._answers.open(), data)
         self._note()
 
     def _note(self) -> None:
-        """Take what is ready, and say how much there is."""
+        """Queue the answers that are ready, and update ``outbound_bytes``."""
         answers = self._answers
         if answers.ready_bytes:
             self._queue(answers.take())
@@ -115,11 +115,11 @@ class WritingSession(DoorSession):
         self.outbound_bytes = total
 
     def _queue(self, data: bytes) -> None:
-        """Send something behind all there is."""
+        """Queue bytes after all others."""
         (self._late if self._leaving else self._plain).append(data)
 
     def deliver(self, data: bytes) -> None:
-        """Queue what the door's ``encode_`` methods have made."""
+        """Queue deliveries, as the door's ``encode_`` methods returned them."""
         if self._who.sample_rate:
             data = self._sampled(data)
         row = self._row
@@ -133,13 +133,14 @@ class WritingSession(DoorSession):
         self.outbound_bytes += len(data)
 
     def _tell_in_flight(self, row: NsqClient) -> None:
-        """How many messages it has: all but those that it has answered, or that are its no more."""
+        """Update the number of messages in flight: all that were sent, without those that the
+        client answered or that have lapsed."""
         left = row.message_count - row.finish_count - row.requeue_count - self._lapsed
         row.in_flight_count = max(0, left)
 
     def _sampled(self, data: bytes) -> bytes:
-        """About as many messages in a hundred as the client wants; the others count as finished
-        (N81).  Which ones is decided by their ids, and for each client otherwise."""
+        """The percentage of messages that the client asked for, approximately; the others count as
+        finished (N81).  The choice depends on the message's id, and differs between clients."""
         kept: list[bytes] = []
         rate = self._who.sample_rate
         seed = self._number & 0xFFFFFFFF
@@ -157,7 +158,8 @@ class WritingSession(DoorSession):
         return b"".join(kept)
 
     def written(self, now: float) -> Sequence[Command]:
-        """What was skipped is finished, and what has waited for the answer to SUB is sent."""
+        """Acknowledge messages that sampling skipped, and send what waited for the answer to
+        SUB."""
         if self._leaving:
             self._release_late()
             self._note()
@@ -174,7 +176,7 @@ class WritingSession(DoorSession):
         self._late = []
 
     def _seal(self) -> None:
-        """Put what was queued into the form that the connection has now."""
+        """Encode the queued output in the connection's current form."""
         if self._plain:
             data = b"".join(self._plain)
             self._plain = []
@@ -195,7 +197,7 @@ class WritingSession(DoorSession):
     # -- ends -----------------------------------------------------------------------------------
 
     def _fatal(self, text: bytes, slot: Slot, order: int, now: float) -> Sequence[Command]:
-        """End the connection with an error in the place of an answer."""
+        """End the connection with an error instead of an answer."""
         if self._ends:
             self._answers.finish(slot)
         else:
@@ -205,7 +207,7 @@ class WritingSession(DoorSession):
         return self._end_if_answered()
 
     def _begin_end(self, order: int, now: float) -> None:
-        """Nothing is read any more, and nothing behind this publication is answered."""
+        """Stop reading, and answer nothing after the publication with this number."""
         self._ends = True
         self._ended_at = float(order)
         self.reads = False
@@ -215,14 +217,14 @@ class WritingSession(DoorSession):
         self.hurried = True
 
     def _end_if_answered(self) -> Sequence[Command]:
-        """Close when an error was the last answer."""
+        """Close the connection if its last answer, an error, has been sent."""
         self._note()
         if self._ends and not len(self._answers):
             return self._end(self._why)
         return NOTHING
 
     def _end(self, reason: str) -> Sequence[Command]:
-        """Close now; what is ready is still sent."""
+        """Close now; output that is ready is still sent."""
         if self.closed:
             return NOTHING
         if self._leaving:
@@ -242,9 +244,9 @@ class WritingSession(DoorSession):
         return (Disconnect(self._number),)
 
     def _all_answered(self) -> None:
-        """Everything that was asked for is answered."""
+        """Called when no answer is outstanding."""
         raise NotImplementedError
 
     def _forget_publications(self) -> None:
-        """Nobody waits for the answers any more."""
+        """Forget all publications; no answers will be sent."""
         raise NotImplementedError

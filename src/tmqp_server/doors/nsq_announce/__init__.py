@@ -1,4 +1,4 @@
-"""Tells lookupds which topics and channels are here; see the modules."""
+"""Announces this server's topics and channels to lookupds; see the modules."""
 
 from __future__ import annotations
 

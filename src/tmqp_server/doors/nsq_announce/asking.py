@@ -1,9 +1,9 @@
-"""Which channels of a topic are known at a lookupd, asked by HTTP when the topic is made (N143).
+"""Asks a lookupd by HTTP for the channels of a new topic (N143).
 
-A new topic keeps its messages as long as it has no channel.  The channels that the lookupd names
-are made while the topic is paused for that moment, so that each of them gets all these messages.
+A new topic keeps its messages until it has a channel.  While the channels that the lookupd names
+are created, the topic is paused, so that each of them gets all these messages.
 
-The request is one of HTTP/1.0, whose answer ends with the connection.
+The request is HTTP/1.0, so its answer ends with the connection.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _QUEUE: Final = 0
 
 
 def channels_in(answer: bytes) -> list[bytes] | None:
-    """The channels that an answer names, without ephemeral ones; None if it is no good answer."""
+    """The channels that an answer names, without ephemeral ones; None if the answer is invalid."""
     head, blank, body = answer.partition(b"\r\n\r\n")
     line = head.partition(b"\r\n")[0].split(b" ", 2)
     if not blank or len(line) < 2 or not line[0].startswith(b"HTTP/1.") or line[1] != b"200":
@@ -53,7 +53,7 @@ def channels_in(answer: bytes) -> list[bytes] | None:
 
 @final
 class AskSession(DoorSession):
-    """One question; the session is the server's own."""
+    """One request to a lookupd, as a session of the server itself."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class AskSession(DoorSession):
         return ()
 
     def receive_eof(self, now: float) -> Sequence[Command]:
-        """The answer is complete: ask the broker whether the topic is still there."""
+        """The answer is complete: ask the broker whether the topic still exists."""
         if self.closed:
             return ()
         found = channels_in(self._answer)
@@ -113,7 +113,7 @@ class AskSession(DoorSession):
         return None if self.closed else self._due
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Ask; give up a lookupd that does not answer."""
+        """Send the request; give up a lookupd that does not answer."""
         if self.closed or now < self._due:
             return ()
         if self._asked:
@@ -131,7 +131,7 @@ class AskSession(DoorSession):
     # -- the broker -----------------------------------------------------------------------------
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Make the channels."""
+        """Create the channels."""
         if self.closed:
             return ()
         if isinstance(effect, (CloseSession, Refuse)):
@@ -166,10 +166,10 @@ class AskSession(DoorSession):
         return [Disconnect(self._number)]
 
     def deliver(self, data: bytes) -> None:
-        """Nothing: the session joins nothing."""
+        """Nothing: the session does not join channels."""
 
     def held_bytes(self) -> int:
-        """What was received."""
+        """The size of the received part of the answer."""
         return len(self._answer)
 
     def data_to_send(self) -> bytes:
@@ -181,7 +181,7 @@ class AskSession(DoorSession):
 
 @final
 class AskDoor(QueuesOnly):
-    """Opens the session of one question."""
+    """Opens the session of one request."""
 
     def __init__(self, topic: bytes, shapes: TopicShapes, new_id: IdSource) -> None:
         super().__init__()
@@ -191,5 +191,5 @@ class AskDoor(QueuesOnly):
         self._new_id = new_id
 
     def open(self, session: int, now: float) -> AskSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return AskSession(session, self._topic, self._shapes, self._new_id, now)

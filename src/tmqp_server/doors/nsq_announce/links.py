@@ -1,6 +1,6 @@
-"""To which lookupds there is a connection, and when the next one is tried.
+"""The connections to lookupds: which exist, and when the next is attempted.
 
-Who carries the bytes dials what :meth:`Announcer.due` names, and says what happened to it.
+The code that owns the sockets dials what :meth:`Announcer.due` returns, and reports the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_QUESTIONS: Final = 10_000
 
 @final
 class _Link:
-    """One lookupd."""
+    """The connection to one lookupd."""
 
     __slots__ = ("busy", "due_s", "failures")
 
@@ -33,11 +33,11 @@ class _Link:
 class Announcer:
     """The connections of one server to its lookupds.
 
-    :param backoff: how long it waits behind failures.
-    :param chance: draws a number from 0 up to 1.
+    :param backoff: how long it waits after failures.
+    :param chance: returns a random number from 0 up to 1.
 
-    Attributes: ``removed``, addresses whose connection must end, and ``questions``, what is to be
-    asked at which HTTP address about which new topic, until somebody takes them.
+    Attributes: ``removed``, addresses whose connections must end; ``questions``, new topics to ask
+    about, with the HTTP addresses to ask.  Both stay until they are taken.
     """
 
     def __init__(self, backoff: Backoff, chance: Callable[[], float]) -> None:
@@ -49,18 +49,18 @@ class Announcer:
         self._woken: Callable[[], None] | None = None
 
     def wake(self, woken: Callable[[], None]) -> None:
-        """Have *woken* called when there is a question."""
+        """Set the function that is called when there is a new question."""
         self._woken = woken
 
     def ask(self, address: str, topic: bytes) -> None:
-        """Ask a lookupd which channels a new topic has; past a bound nothing is asked."""
+        """Queue the question which channels a new topic has; dropped if too many questions wait."""
         if len(self.questions) < _MAX_QUESTIONS:
             self.questions.append((address, topic))
             if self._woken is not None:
                 self._woken()
 
     def set(self, addresses: Sequence[str]) -> None:
-        """There are to be connections to these, and to no others."""
+        """Set the addresses to connect to; other connections must end."""
         for address in list(self._links):
             if address not in addresses and self._links.pop(address).busy:
                 self.removed.append(address)
@@ -71,7 +71,7 @@ class Announcer:
             self._links.setdefault(address, _Link())
 
     def due(self, now: float) -> list[str]:
-        """What is to be dialled now; it is taken as being dialled."""
+        """The addresses to dial now; they count as being dialled from now on."""
         found = [
             address for address, link in self._links.items() if not link.busy and link.due_s <= now
         ]
@@ -80,17 +80,17 @@ class Announcer:
         return found
 
     def next_due(self) -> float:
-        """When the next one is to be dialled; infinity if none is."""
+        """When to dial the next address; infinity if there is none."""
         return min((link.due_s for link in self._links.values() if not link.busy), default=math.inf)
 
     def accepted(self, address: str) -> None:
-        """A lookupd has answered."""
+        """Note that a lookupd has answered."""
         link = self._links.get(address)
         if link is not None:
             link.failures = 0
 
     def ended(self, address: str, now: float) -> None:
-        """There is no connection, or no longer: another one is tried later."""
+        """Note that a connection failed or ended; the address is dialled again later."""
         link = self._links.get(address)
         if link is None:
             return

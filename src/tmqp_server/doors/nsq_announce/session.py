@@ -1,10 +1,10 @@
 """One connection of this server to a lookupd, as a pure session (N142).
 
-The lookupd is told who this server is.  When it has answered, the session asks the broker for the
-channels that are there, and to be notified of new and of removed ones; each is registered as the
-topic or the channel that it is in NSQ.  A ping tells the lookupd that this server is alive.
+The session identifies this server to the lookupd.  After the lookupd's answer, it asks the broker
+for the existing channels, and for events about new and removed ones.  It registers each as the
+topic or the channel that it is in NSQ.  Pings tell the lookupd that this server is alive.
 
-The session is the server's own: nobody is asked whether it may see all channels.
+The session is the server's own, so its rights are not checked.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from tmqp_wires.nsq.lookup import MAGIC, PING, AnswerDecoder, announce, register
 __all__ = ["DOOR_NAME", "AnnounceDoor", "AnnounceSession"]
 
 DOOR_NAME: Final = "nsq-announce"
-#: Seconds between two signs of life (N142).
+#: Seconds between two pings (N142).
 _PING_INTERVAL_S: Final = 15.0
 #: Seconds in which a lookupd answers.
 _ANSWER_TIMEOUT_S: Final = 5.0
 
-#: The lookupd was not asked yet; it was told who this server is; it knows that.
+#: IDENTIFY was not sent yet; was sent; was answered.
 _NEW: Final = 0
 _ASKED: Final = 1
 _KNOWN: Final = 2
@@ -72,14 +72,14 @@ class AnnounceSession(DoorSession):
         self._connected = False
         self._unanswered = 0
         self._out: list[bytes] = []
-        #: When something is to be said, or an answer is late.
+        #: When to send something, or to give up waiting for an answer.
         self._due = now
         self._answer_due = math.inf
 
     # -- bytes and time in ----------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
-        """Take the lookupd's answers."""
+        """Read the lookupd's answers."""
         commands: list[Command] = []
         if self.closed:
             return commands
@@ -100,7 +100,7 @@ class AnnounceSession(DoorSession):
         return commands
 
     def _ask(self) -> list[Command]:
-        """Ask the broker what is here, and to be told what changes."""
+        """Ask the broker for all channels, and for events about changes."""
         number = self._number
         who = ConnectionInformation("", "", DOOR_NAME, "", {})
         self._connected = True
@@ -128,7 +128,7 @@ class AnnounceSession(DoorSession):
         return None if self.closed else min(self._due, self._answer_due)
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Say who this server is, or that it is alive; give up a lookupd that does not answer."""
+        """Send IDENTIFY or PING; give up a lookupd that does not answer."""
         if self.closed:
             return ()
         if now >= self._answer_due:
@@ -146,7 +146,7 @@ class AnnounceSession(DoorSession):
     # -- the broker -----------------------------------------------------------------------------
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Register what is here."""
+        """Register the channels that the broker reports."""
         if self.closed:
             return ()
         if isinstance(effect, (CloseSession, Refuse)):
@@ -167,7 +167,7 @@ class AnnounceSession(DoorSession):
         return ()
 
     def deliver(self, data: bytes) -> None:
-        """Send a command that the door has made of an event; ask about a topic that is new."""
+        """Send the command that the door made from an event; ask about a new topic."""
         self._tell(data)
         words = data.split()
         if self._http and words[:1] == [b"REGISTER"] and len(words) == _TOPIC_ONLY:
@@ -199,8 +199,7 @@ class AnnounceSession(DoorSession):
 
 
 def _http_address(answer: bytes) -> str:
-    """Where a lookupd answers by HTTP, as it says in its answer to IDENTIFY; empty if it does
-    not."""
+    """The HTTP address of a lookupd, from its answer to IDENTIFY; empty if the answer has none."""
     try:
         given = json.loads(answer)
     except (ValueError, RecursionError):
@@ -215,9 +214,9 @@ def _http_address(answer: bytes) -> str:
 
 @final
 class AnnounceDoor(QueuesOnly):
-    """Opens sessions of connections that this server has made itself.
+    """Opens sessions for connections that this server makes itself.
 
-    :param announcer: is told which lookupd has answered.
+    :param announcer: is notified which lookupds have answered.
     """
 
     def __init__(self, world: NsqWorld, announcer: Announcer, new_id: IdSource) -> None:
@@ -228,7 +227,7 @@ class AnnounceDoor(QueuesOnly):
         self._new_id = new_id
 
     def open(self, session: int, now: float) -> AnnounceSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return AnnounceSession(session, self._world, self._announcer, self._new_id, now)
 
     def encode_event(self, effect: Inform) -> bytes:

@@ -1,4 +1,4 @@
-"""The HTTP interfaces of NSQ, of nsqd and of nsqlookupd; see the modules."""
+"""The HTTP interfaces of nsqd and nsqlookupd; see the modules."""
 
 from __future__ import annotations
 

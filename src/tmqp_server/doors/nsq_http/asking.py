@@ -1,4 +1,4 @@
-"""Handlers that ask the broker something and answer in the manner of NSQ."""
+"""Handlers that send commands to the broker and answer in the manner of NSQ."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ __all__ = ["AskingHandler", "Step", "Steps"]
 
 _MANNER: Final = NsqManner()
 
-#: A question, and the word for the answer that something is missing.
+#: Commands, and the word for the answer 404.
 Step = tuple[Sequence[Command], str]
 
 
 class AskingHandler(Handler):
-    """Asks questions whose answers come in the order of the questions."""
+    """Sends commands whose replies arrive in the order of the commands."""
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """An answer of the broker."""
+        """Handle a reply of the broker; other effects are ignored."""
         return self.heard(effect, now) if isinstance(effect, Reply) else ()
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
-        """An answer; returns what is asked next."""
+        """Handle a reply; returns the next commands."""
         raise NotImplementedError
 
     def fail(self, status: int, word: str) -> None:
-        """Answer that it did not go."""
+        """Answer with an error."""
         self.exchange.respond(_MANNER.problem(status, word))
 
     def refuse(self, code: int) -> None:
-        """Answer what a result code of the broker says."""
+        """Answer with the error for a result code of the broker."""
         self.exchange.respond(_MANNER.refused(code, ""))
 
 
 class Steps(AskingHandler):
-    """Asks one thing after the other, and answers at the end of them, or when one is refused.
+    """Carries out one step after another, and answers after the last one or when one is refused.
 
-    :param steps: makes them for the one who asks; the last command of each answers.
-    :param at_end: what is done then; returns the answer.
+    :param steps: makes the steps for this handler; only the last command of each is answered.
+    :param at_end: called after the last step; returns the answer.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class Steps(AskingHandler):
         self._at_end = at_end
 
     def start(self, now: float) -> Sequence[Command]:
-        """The first step."""
+        """The commands of the first step."""
         return self._steps[0][0]
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
-        """The next step."""
+        """Begin the next step, or answer."""
         word = self._steps[self._at][1]
         if reply.code == RESULT_NOT_FOUND and word:
             self.fail(404, word)

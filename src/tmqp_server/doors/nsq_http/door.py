@@ -1,4 +1,4 @@
-"""The making of nsqd's HTTP door."""
+"""Creates the routes of nsqd's HTTP door."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def make_routes(
     durable: bool,
     old_names: bool,
 ) -> list[Route]:
-    """The routes of an nsqd, by what its TCP door has said; without one, by these *options*.
+    """The routes of an nsqd, with the settings of its TCP door or, without one, with *options*.
 
-    :raises ValueError: for options that cannot be used, or that belong to the TCP door.
+    :raises ValueError: for options that are invalid, or belong to the table of the TCP door.
     """
     if world.terms is None or world.shapes is None:
         read = record_of_options(NsqOptions(), options)

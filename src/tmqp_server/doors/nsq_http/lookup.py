@@ -21,7 +21,7 @@ from tmqp_server.doors.nsq_lookup.table import Producer, Registration, TableFull
 
 __all__ = ["LookupRoutes"]
 
-#: What Go says of a time that was never set, in nanoseconds.
+#: Go's value for a time that was never set, in nanoseconds.
 _GO_NEVER: Final = -6795364578871345152
 _NS: Final = 1_000_000_000
 _OLD_NAMES: Final = {
@@ -38,7 +38,7 @@ class LookupRoutes:
     """The routes of one lookupd.
 
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
-    :param old_names: serve the names of releases before 1.0, too.
+    :param old_names: also serve the paths of releases before 1.0.
     """
 
     def __init__(
@@ -93,7 +93,8 @@ class LookupRoutes:
         exchange.respond(json_answer(answer))
 
     def _nodes(self, exchange: Exchange) -> None:
-        """Both lists of a producer have one length: clients index one by the other (N145)."""
+        """The nodes.  Both lists of a producer have the same length, because clients use the index
+        of one in the other (N145)."""
         nodes: list[dict[str, object]] = []
         for producer in self._table.active(exchange.now):
             topics = self._table.topics_of(producer, exchange.now)
@@ -181,7 +182,7 @@ def _texts(names: list[bytes]) -> list[str]:
 
 
 def _told(producer: Producer) -> dict[str, object]:
-    """A producer as answers show it."""
+    """A producer as JSON."""
     about = producer.about
     return {
         "remote_address": producer.peer,

@@ -1,7 +1,8 @@
-"""How NSQ's programs answer by HTTP: words in JSON, and the fields of the original in its order.
+"""The form in which NSQ's programs answer by HTTP: words in JSON, with the original's fields in its
+order.
 
-Answers of the current form (N113) have ``X-NSQ-Content-Type``; the names of releases before 1.0
-(N135) answer in a form of their own.
+Answers of the current form (N113) have ``X-NSQ-Content-Type``; the paths of releases before 1.0
+(N135) answer in the old form.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _JSON: Final = b"application/json; charset=utf-8"
 _TEXT: Final = b"text/plain; charset=utf-8"
 _TLS_REQUIRED: Final = "TLS_REQUIRED"
 _CURRENT: Final = b"application/vnd.nsq; version=1.0"
-#: What is said of a request that fails before its handler sees it.
+#: The words for requests that fail before their handler sees them.
 _WORDS: Final = {
     400: "INVALID_REQUEST",
     401: "UNAUTHORIZED",
@@ -61,10 +62,10 @@ _RESULTS: Final = {
 class NsqManner(Manner):
     """Errors are JSON with a word, and each path has only the methods that the original gives it.
 
-    A detail that is a word in capitals is that word; any other is what this server says to people,
-    and its status has a word.
+    A detail in capitals is the word of the answer.  Any other detail is a sentence for people, and
+    the status determines the word.
 
-    :param tls_port: where clients must go for TLS, whatever they ask (N99); 0 where they need not.
+    :param tls_port: the HTTPS port that all clients must use (N99); 0 if TLS is not required.
     """
 
     answers_head = False
@@ -96,7 +97,7 @@ class NsqManner(Manner):
         return self.problem(status, word)
 
     def fields(self, response: HttpResponse, date: bytes) -> Headers:
-        """As the original's library writes them: sorted ones first, a guessed type last."""
+        """The fields in the original's order: sorted ones first, the type of a text last."""
         sorted_ones = sorted([field for field in response.headers if field[1] != _TEXT])
         fields = [*sorted_ones, (b"Date", date)]
         if response.has_length:
@@ -114,17 +115,17 @@ def _is_word(detail: str) -> bool:
 
 
 def done(body: bytes = b"") -> HttpResponse:
-    """200 with a text, or with nothing."""
+    """An answer 200 with a text or an empty body, in the current form."""
     return HttpResponse(200, body, _TEXT if body else b"", _FORM)
 
 
 def plain(body: bytes) -> HttpResponse:
-    """200 with a text, in no form (N112)."""
+    """An answer 200 with a text, without the field of the current form (N112)."""
     return HttpResponse(200, body, _TEXT)
 
 
 def json_answer(value: object) -> HttpResponse:
-    """200 with JSON."""
+    """An answer 200 with JSON."""
     return HttpResponse(200, as_json(value), _JSON, _FORM)
 
 
@@ -132,7 +133,7 @@ def json_answer(value: object) -> HttpResponse:
 
 
 def argument(exchange: Exchange, key: str) -> str:
-    """A parameter of the query; it may be empty.
+    """The value of a mandatory parameter of the query; it may be empty.
 
     :raises BadRequest: when it is missing.
     """
@@ -145,7 +146,8 @@ def argument(exchange: Exchange, key: str) -> str:
 def name_argument(exchange: Exchange, key: str, *, word: str = "INVALID_ARG") -> bytes:
     """The name of a topic or a channel from the query.
 
-    :raises BadRequest: when it is missing or no name; the original has two words for that (N120).
+    :raises BadRequest: when it is missing or not a name.  The word for the latter begins with
+        *word*, because the original has two (N120).
     """
     name = argument(exchange, key).encode("utf-8", "replace")
     if not is_name(name):
@@ -157,9 +159,9 @@ def name_argument(exchange: Exchange, key: str, *, word: str = "INVALID_ARG") ->
 
 
 def old_routes(routes: list[Route], names: dict[str, str]) -> list[Route]:
-    """Routes by the names of releases before 1.0, for GET and POST (N135).
+    """Routes with the paths of releases before 1.0, for GET and POST (N135).
 
-    :param names: the old path of each path.
+    :param names: the old paths, by the current path.
     """
     found: list[Route] = []
     for route in routes:
@@ -200,7 +202,7 @@ def _in_old_form(
 
 
 def _old_form(response: HttpResponse) -> HttpResponse:
-    """An answer in the old form: errors are 500, texts stay, all else is wrapped."""
+    """Convert an answer to the old form: errors are 500, texts stay unchanged, JSON is wrapped."""
     status, word, data = 200, "OK", response.body
     if response.status != 200:
         status, word = 500, _word_of(response.body)

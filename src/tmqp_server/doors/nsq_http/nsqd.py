@@ -66,11 +66,11 @@ _OLD_NAMES: Final = {
 class NsqdRoutes:
     """The routes of one nsqd.
 
-    :param terms: what clients may do.
-    :param shapes: how topics and channels are made.
-    :param options: what ``/config`` shows besides, by the original's names.
-    :param build: what made the server, for people.
-    :param old_names: serve the names of releases before 1.0, too.
+    :param terms: what the server offers and allows.
+    :param shapes: creates topics and channels.
+    :param options: further options that ``/config`` shows, by the original's names.
+    :param build: the server's name and version for the statistics as text.
+    :param old_names: also serve the paths of releases before 1.0.
     """
 
     def __init__(
@@ -171,8 +171,8 @@ class NsqdRoutes:
         return self._options[name]
 
     def _set_option(self, exchange: Exchange) -> Steps:
-        """``PUT /config/OPTION``: the lookupds, and how much is logged, for clients with the right
-        to change settings."""
+        """``PUT /config/OPTION``: set the lookupds or the log level.  Clients need the right to
+        change settings."""
         name, body = exchange.wanted.text("option"), exchange.wanted.body
         change = self._change(name, body)
 
@@ -184,9 +184,9 @@ class NsqdRoutes:
         return Steps(exchange, lambda me: [([Configure(number, me)], "")], at_end)
 
     def _change(self, name: str, body: bytes) -> Callable[[], None]:
-        """What sets an option.
+        """The function that sets an option.
 
-        :raises BadRequest: when it cannot be set, or not to this value.
+        :raises BadRequest: when the option cannot be set, or the value is invalid.
         """
         if not body:
             raise BadRequest(413, "INVALID_VALUE")
@@ -205,7 +205,10 @@ def _ping(exchange: Exchange) -> None:
 
 
 def _addresses(body: bytes) -> list[str]:
-    """The addresses in a JSON list; nothing, and null, are an empty one."""
+    """The addresses in a JSON list; null means an empty list.
+
+    :raises BadRequest: when it is not a list of valid length and texts.
+    """
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):
@@ -220,7 +223,7 @@ def _addresses(body: bytes) -> list[str]:
 
 
 def _options_of(terms: ServerTerms) -> dict[str, object]:
-    """What ``/config`` shows of the terms, times in nanoseconds."""
+    """The terms as options of ``/config``, times in nanoseconds."""
     found: dict[str, object] = {}
     for name in ServerTerms.__dataclass_fields__:
         value = getattr(terms, name)
@@ -234,7 +237,8 @@ def _options_of(terms: ServerTerms) -> dict[str, object]:
 
 @final
 class _Statistics(AskingHandler):
-    """``GET /stats`` (N121): asks for the channels, then for the queue of each, in portions."""
+    """``GET /stats`` (N121): asks the broker for all channels, then for the queue of each, in
+    portions."""
 
     def __init__(
         self, exchange: Exchange, world: NsqWorld, stats: Stats, offset_s: float, build: str
@@ -262,14 +266,14 @@ class _Statistics(AskingHandler):
         self._channels: list[tuple[bytes, ChannelStats]] = []
 
     def start(self, now: float) -> Sequence[Command]:
-        """Ask how much memory there is, and which channels."""
+        """Ask for the memory in use, if wanted, and for the channels."""
         number = self.exchange.client.number
         if self._memory:
             return [DescribeServer(number, self), ListChannels(number, self)]
         return [ListChannels(number, self)]
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
-        """Collect, and answer when all is there."""
+        """Collect a reply, and answer when all have arrived."""
         body = reply.body
         self._now_ns = int((now + self._offset_s) * 1e9)
         if self._memory:
@@ -290,13 +294,13 @@ class _Statistics(AskingHandler):
                 self._add(body)
             elif isinstance(body, list):
                 self._count(body)
-            # What went meanwhile, or may not be seen, is left out.
+            # Channels that were removed meanwhile, or may not be seen, are left out.
             if self._asked:
                 return ()
         return self._ask(now)
 
     def _choose(self, channels: list[ChannelSnapshot]) -> None:
-        """Pick those that were asked for."""
+        """Choose the topics and channels that the request asks for."""
         for client in self._world.clients.values():
             if client.channel:
                 self._found.setdefault((client.topic, client.channel), []).append(client)
@@ -327,7 +331,7 @@ class _Statistics(AskingHandler):
         return commands
 
     def _count(self, consumers: list[ClientSnapshot]) -> None:
-        """Take over what the broker has counted of consumers."""
+        """Copy the broker's counts of consumers."""
         for each in consumers:
             client = self._world.clients.get(each.session)
             if client is not None:

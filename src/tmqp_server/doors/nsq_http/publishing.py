@@ -1,8 +1,8 @@
 """Publishing by HTTP: ``/pub`` and ``/mpub`` (N114 to N116).
 
 A body is checked as a whole before any of it is published.  An ``/mpub`` is published in portions,
-the next one when the previous one is confirmed: so a body of many small messages takes no more
-memory than the body, and other clients have their turn.
+each after the previous one is confirmed.  So many small messages take no more memory than the body,
+and other clients are served in between.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _LEAST_BYTES: Final = 5
 
 @final
 class BodyPortions:
-    """The messages in a body, cut out one portion after the other.
+    """Divides a body into portions of messages.
 
-    :param binary: sizes stand before the messages; otherwise they are lines.
+    :param binary: each message is preceded by its size; otherwise messages are lines.
     """
 
     __slots__ = ("_at", "_binary", "_data", "_left")
@@ -100,7 +100,7 @@ def _check_lines(data: bytes, most: int) -> None:
 def _checked(data: bytes, terms: ServerTerms) -> int:
     """The number of messages in a binary body.
 
-    :raises BadRequest: when the body is none, in the words of the TCP protocol's errors.
+    :raises BadRequest: when the body is invalid, with the word of the TCP protocol's error.
     """
     if len(data) < _SIZE:
         raise BadRequest(413, "BAD_BODY")
@@ -119,9 +119,9 @@ def _checked(data: bytes, terms: ServerTerms) -> int:
 
 @final
 class Publisher:
-    """What publishing needs of its door.
+    """Publishes for the routes ``/pub`` and ``/mpub`` of one door.
 
-    :param notes: what the broker says of runs.
+    :ivar notes: the broker's notes about runs.
     """
 
     __slots__ = ("ids", "notes", "offset_s", "shapes", "terms", "world")
@@ -154,7 +154,8 @@ class Publisher:
         )
 
     def mpub(self, exchange: Exchange) -> PublishHandler:
-        """``POST /mpub?topic=&binary=``: the messages are lines, or have sizes before them."""
+        """``POST /mpub?topic=&binary=``: the messages are lines, or each is preceded by its
+        size."""
         topic = name_argument(exchange, "topic", word="INVALID")
         binary = exchange.wanted.query.get("binary", "false") not in _FALSE
         bodies = BodyPortions(exchange.wanted.body, self.terms, binary=binary)
@@ -175,7 +176,7 @@ class Publisher:
 class PublishHandler(AskingHandler):
     """Publishes portions of messages and answers when all are confirmed.
 
-    :param portion: the bodies of the next messages; none at the end.
+    :param portion: returns the bodies of the next messages; empty at the end.
     """
 
     def __init__(
@@ -196,13 +197,13 @@ class PublishHandler(AskingHandler):
         exchange.wanted.body = b""  # the portions have it
 
     def start(self, now: float) -> Sequence[Command]:
-        """Make the topic if there is none, and publish."""
+        """Create the topic if it does not exist, and publish the first portion."""
         number = self.exchange.client.number
         create = self._publisher.shapes.create_topic(number, self._topic)
         return [create, *self._next(now)]
 
     def _next(self, now: float) -> list[Command]:
-        """The next portion, or the answer."""
+        """Publish the next portion, or answer."""
         bodies = self._portion()
         if not bodies:
             self._stop()
@@ -219,7 +220,7 @@ class PublishHandler(AskingHandler):
         timestamp_ns = int((now + publisher.offset_s) * _NS)
         channel = publisher.shapes.names.topic(self._topic)
         source = source_of(client.client_id)
-        # A client that may push and not create makes the topic with the push.
+        # A client that may push but not create creates the topic with the push.
         extras = publisher.shapes.extras(self._topic, self._delay_ms)
         if len(bodies) == 1:
             frame = message_frame(timestamp_ns, 1, ids[0].encode(), bodies[0])
@@ -242,7 +243,7 @@ class PublishHandler(AskingHandler):
         ]
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """A message was confirmed, or was not."""
+        """Handle a confirm or a refusal."""
         if isinstance(effect, ConfirmRun):
             for each in effect.message_ids:
                 self._confirmed(each)
@@ -262,13 +263,13 @@ class PublishHandler(AskingHandler):
         return isinstance(wire, bytes) and id_of(wire) in self._waiting
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
-        """The message was refused."""
+        """A push was refused: answer with an error."""
         self._stop()
         self.refuse(reply.code)
         return ()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nobody knows what happened to it."""
+        """No confirm arrived in time: answer with an error, although messages may be published."""
         self._stop()
         self.fail(500, "INTERNAL_ERROR")
         return ()
@@ -278,7 +279,7 @@ class PublishHandler(AskingHandler):
         self.exchange.client.confirms.pop(message_id, None)
 
     def _stop(self) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting for confirms."""
         for each in self._waiting:
             self.exchange.client.confirms.pop(each, None)
         self._waiting.clear()

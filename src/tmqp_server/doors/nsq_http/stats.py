@@ -39,8 +39,8 @@ _MEMORY_KEYS: Final = (
 
 @final
 class ChannelStats:
-    """A channel of a topic; ``clients`` are None where they are not wanted, ``latency`` is how long
-    its messages took."""
+    """A channel of a topic; ``clients`` is None if they are not wanted, ``latency`` has the
+    percentiles."""
 
     __slots__ = ("client_count", "clients", "latency", "name", "queue")
 
@@ -61,8 +61,8 @@ class ChannelStats:
 
 @final
 class TopicStats:
-    """A topic with its channels; ``message_bytes`` are those of bodies, ``latency`` is how long the
-    messages of all channels took."""
+    """A topic with its channels; ``message_bytes`` counts bodies, ``latency`` has the percentiles
+    of all channels together."""
 
     __slots__ = ("channels", "latency", "message_bytes", "name", "queue")
 
@@ -76,11 +76,11 @@ class TopicStats:
 
 @final
 class Stats:
-    """What one answer tells.
+    """The statistics of one answer.
 
-    :ivar topics: None where the topic that was asked for is not there.
-    :ivar memory_bytes: what the broker's messages and tables take; None to leave memory out.
-    :ivar producers: None where clients are not wanted.
+    :ivar topics: None if the topic that was asked for does not exist.
+    :ivar memory_bytes: the memory of the broker's messages and tables; None to leave it out.
+    :ivar producers: None if clients are not wanted.
     """
 
     __slots__ = ("memory_bytes", "producers", "start_time", "topics", "version")
@@ -94,7 +94,7 @@ class Stats:
 
 
 def told(stats: Stats, offset_s: float) -> dict[str, object]:
-    """The statistics as JSON has them.
+    """The statistics as JSON.
 
     :param offset_s: seconds to add to the engine's time for Unix time.
     """
@@ -152,17 +152,17 @@ def _channel(channel: ChannelStats, offset_s: float) -> dict[str, object]:
 
 
 def _arrived(queue: QueueSnapshot) -> int:
-    """What came in since the server was started (N102)."""
+    """The number of messages received since the server started (N102)."""
     return queue.accepted - queue.restored
 
 
 def _depth(queue: QueueSnapshot) -> int:
-    """What waits, in memory and on disk (N128)."""
+    """The number of waiting messages, in memory and on disk (N128)."""
     return queue.messages + queue.priority_messages
 
 
 def _topic_depth(queue: QueueSnapshot) -> int:
-    """The same of a topic: without a channel, it keeps deferred messages, too (N65)."""
+    """The depth of a topic, which also keeps deferred messages while it has no channel (N65)."""
     return _depth(queue) + queue.deferred
 
 
@@ -177,7 +177,7 @@ def _clients(
 
 
 def _client(client: NsqClient, offset_s: float) -> dict[str, object]:
-    """One connection (N126); of a producer with what it has published (N127)."""
+    """One connection (N126); for a producer with its published messages (N127)."""
     found: dict[str, object] = {
         "client_id": client.client_id,
         "hostname": client.hostname,
@@ -217,9 +217,9 @@ def _client(client: NsqClient, offset_s: float) -> dict[str, object]:
 
 
 def as_text(stats: Stats, now: float, started_s: float, build: str) -> bytes:
-    """The statistics as people read them.
+    """The statistics as text for people.
 
-    :param build: what made the server, behind its version.
+    :param build: the server's name and version, shown after the version of NSQ.
     """
     lines = [
         f"nsqd v{stats.version} ({build})",

@@ -42,7 +42,7 @@ _NO_CHANNEL: Final = "CHANNEL_NOT_FOUND"
 class TopicRoutes:
     """The routes about topics and channels.
 
-    :param shapes: how they are made.
+    :param shapes: creates topics and channels.
     """
 
     def __init__(self, world: NsqWorld, shapes: TopicShapes) -> None:
@@ -76,7 +76,7 @@ class TopicRoutes:
         return _DeleteTopic(exchange, self._world, topic)
 
     def _empty_topic(self, exchange: Exchange) -> Steps:
-        """Only the topic's own queue: what channels have, they keep (N72)."""
+        """Empty only the topic's own queue; channels keep their messages (N72)."""
         channel = self._world.names.topic(name_argument(exchange, "topic", word="INVALID"))
         number = exchange.client.number
         return Steps(
@@ -102,7 +102,7 @@ class TopicRoutes:
     # -- channels -------------------------------------------------------------------------------
 
     def _create_channel(self, exchange: Exchange) -> Steps:
-        """The topic must be there."""
+        """Create a channel of an existing topic."""
         topic, channel = _place(exchange)
         number = exchange.client.number
         names = self._world.names
@@ -129,7 +129,7 @@ class TopicRoutes:
         )
 
     def _empty_channel(self, exchange: Exchange) -> Steps:
-        """What waits, what is deferred and what is in flight (N72)."""
+        """Remove waiting, deferred and in-flight messages (N72)."""
         number = exchange.client.number
         return self._of_channel(
             exchange,
@@ -155,7 +155,7 @@ class TopicRoutes:
         make: Callable[[Handler, str], Command],
         at_end: Callable[[], HttpResponse] = done,
     ) -> Steps:
-        """What is asked about a channel, whose topic must be there."""
+        """The steps for a command about a channel: its topic must exist."""
         topic, channel = _place(exchange)
         number = exchange.client.number
         names = self._world.names
@@ -185,12 +185,13 @@ class _DeleteTopic(AskingHandler):
         self._knows_channels = False
 
     def start(self, now: float) -> Sequence[Command]:
-        """Ask which channels it has."""
+        """Ask for the topic's channels."""
         number = self.exchange.client.number
         return [ListFeeds(number, self, self._world.names.topic(self._topic), QUEUE)]
 
     def heard(self, reply: Reply, now: float) -> Sequence[Command]:
-        """Remove them and the topic, if the client may remove all; they may have gone already."""
+        """Remove the channels and the topic, if the client may remove all of them; answer when they
+        are removed."""
         number = self.exchange.client.number
         if not self._knows_channels:
             self._knows_channels = True

@@ -1,4 +1,4 @@
-"""nsqlookupd: which nsqd has which topics and channels; see the modules."""
+"""nsqlookupd: the directory of the topics and channels of nsqds; see the modules."""
 
 from __future__ import annotations
 

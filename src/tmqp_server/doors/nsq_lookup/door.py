@@ -1,4 +1,4 @@
-"""The TCP door of a lookupd, and what it has in common with its HTTP door."""
+"""The TCP door of a lookupd, and the state that it shares with the HTTP door."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _HELLO_TIMEOUT_S: Final = 60.0
 
 @final
 class Lookupd:
-    """One lookupd: what its doors share.
+    """One lookupd: the state that its doors share.
 
-    Attributes: ``table``, all registrations; and what it tells of itself.
+    Attributes: ``table``, all registrations; the others are what it tells clients about itself.
     """
 
     def __init__(self) -> None:
@@ -44,9 +44,9 @@ class Lookupd:
 
 @final
 class LookupDoor(QueuesOnly):
-    """Opens sessions of nsqds that tell what they have.
+    """Opens sessions for nsqds that register their topics and channels.
 
-    No client of this door pushes or gets messages, so nothing is encoded or kept by it.
+    Clients of this door neither push nor get messages, so it encodes and stores nothing.
     """
 
     def __init__(self, lookupd: Lookupd, new_id: IdSource) -> None:
@@ -56,8 +56,8 @@ class LookupDoor(QueuesOnly):
         self._new_id = new_id
 
     def open(self, session: int, now: float) -> LookupSession:
-        """A new connection."""
-        # A client that is left out of all answers, and says nothing for as long again, is gone.
+        """Open a session for a new connection."""
+        # A client is disconnected after twice the silence that leaves it out of answers.
         table = self._lookupd.table
         idle_s = 2 * table.limits.inactive_producer_timeout_s
         about = self._lookupd.about

@@ -1,7 +1,7 @@
 """One connection of an nsqd to a lookupd, as a pure session (N136 to N142).
 
-The broker is asked to accept the client when it has told who it is; what it registers is in
-the door's table and not in the broker.
+When the client has identified itself, the broker is asked to accept it.  Registrations are kept in
+the door's table, not in the broker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ __all__ = ["DOOR_NAME", "LookupSession"]
 
 #: The name of the door, and the type of its clients.
 DOOR_NAME: Final = "nsqlookupd"
-#: What may wait for the broker's decision about the client, in commands; more end the connection.
+#: The most commands that may wait for the broker's decision about the client; more end the
+#: connection.
 _MAX_WAITING: Final = 1_024
 
 _STRANGER: Final = 0
@@ -44,9 +45,9 @@ class LookupSession(DoorSession):
     """One connection.
 
     :param table: all registrations.
-    :param about: makes the facts that a producer gets about this lookupd.
-    :param hello_timeout_s: seconds in which a client tells who it is.
-    :param idle_timeout_s: seconds without a word after which a client is gone.
+    :param about: makes the answer to IDENTIFY, with facts about this lookupd.
+    :param hello_timeout_s: seconds within which a client must identify itself.
+    :param idle_timeout_s: seconds of silence after which a client is disconnected.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class LookupSession(DoorSession):
         self._decoder = LookupDecoder()
         self._standing = _STRANGER
         self._about: Announce | None = None
-        #: What the client has said behind its IDENTIFY, until the broker has accepted it.
+        #: The client's commands after IDENTIFY, until the broker has accepted it.
         self._waiting: deque[Event] = deque()
         self._out: list[bytes] = []
         self._hello_due = now + hello_timeout_s
@@ -97,7 +98,7 @@ class LookupSession(DoorSession):
         return [] if self.closed else self._end("the peer closed the connection")
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side; the protocol has no word for it."""
+        """Close from this side; the protocol has no message for it."""
         return [] if self.closed else self._end(reason)
 
     def next_deadline(self) -> float | None:
@@ -106,7 +107,7 @@ class LookupSession(DoorSession):
         return None if self.closed or due == math.inf else due
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """End the connection of a client that says nothing."""
+        """End the connection of a silent client."""
         if self.closed or now < min(self._hello_due, self._idle_due):
             return []
         said = "that it is alive" if self._hello_due == math.inf else "who it is"
@@ -151,7 +152,7 @@ class LookupSession(DoorSession):
         )
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """The broker's decision about the client."""
+        """Carry out the broker's decision about the client."""
         commands: list[Command] = []
         if self.closed:
             return commands
@@ -197,7 +198,7 @@ class LookupSession(DoorSession):
         self.outbound_bytes += len(data)
 
     def deliver(self, data: bytes) -> None:
-        """Nothing: what other clients say to this one has no form here."""
+        """Nothing: the protocol has no messages from other clients."""
 
     def data_to_send(self) -> bytes:
         """Everything queued since the last call."""
@@ -207,9 +208,9 @@ class LookupSession(DoorSession):
         return data
 
     def held_bytes(self) -> int:
-        """What was received and is not carried out."""
+        """Bytes that were received and not carried out yet."""
         return self._decoder.held_bytes + 128 * len(self._waiting)
 
     def forget_hello(self) -> None:
-        """Drop what the client has sent: it will be refused."""
+        """Drop what was received from a client that will be refused."""
         self._waiting.clear()

@@ -1,11 +1,11 @@
 """The registrations of a lookupd: which producer has which topic and channel (N136 to N147).
 
-Everything is in memory only, as in the original: an nsqd that connects again tells what it has.
-Times are arguments, in seconds of one clock.  Lists are sorted, where the original's are in no
+Everything is in memory only, as in the original: an nsqd registers its topics again when it
+reconnects.  Times are arguments, in seconds of one clock.  Lists are sorted; the original's have no
 order.
 
-A topic that was registered once stays known when its producers are gone, until it is deleted;
-ephemeral names go with their last producer (N140).
+A topic that was registered stays known without producers, until it is deleted; ephemeral names are
+removed with their last producer (N140).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEVER: Final = -1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupLimits:
-    """What a lookupd keeps, and for how long.
+    """How much a lookupd keeps, and for how long.
 
     :raises ValueError: when a value is not positive.
     """
@@ -49,15 +49,15 @@ class LookupLimits:
 
 
 class TableFullError(Exception):
-    """The table keeps as much as it may."""
+    """A limit of the table is reached."""
 
 
 @final
 class Producer:
-    """One nsqd that is connected.
+    """A connected nsqd.
 
-    Attributes: ``number`` of its connection, ``peer`` where that comes from, ``about`` what it has
-    told of itself, ``seen_s`` when it was heard last.
+    Attributes: ``number``, that of its connection; ``peer``, its address; ``about``, its IDENTIFY;
+    ``seen_s``, when it last sent something.
     """
 
     __slots__ = ("about", "number", "peer", "seen_s")
@@ -70,15 +70,15 @@ class Producer:
 
     @property
     def node(self) -> str:
-        """How a tombstone names it: its address and HTTP port."""
+        """Its name for tombstones: its address and HTTP port."""
         return f"{self.about.broadcast_address}:{self.about.http_port}"
 
 
 @final
 class Registration:
-    """Who has one topic, or one channel.
+    """The producers of one topic or channel.
 
-    Attributes: ``tombstones``, of each producer when it got one, below zero for never.
+    Attributes: ``tombstones``, by producer when it got a tombstone, negative for never.
     """
 
     __slots__ = ("tombstones",)
@@ -102,7 +102,7 @@ class LookupTable:
         self.producers: dict[int, Producer] = {}
         self.topics: dict[bytes, Registration] = {}
         self.channels: dict[bytes, dict[bytes, Registration]] = {}
-        #: What each producer has registered, so that its end costs no search.
+        #: The registrations of each producer, so that removing it needs no search.
         self._of: dict[Producer, dict[tuple[bytes, bytes], None]] = {}
         self._entries = 0
         self._known = 0
@@ -110,19 +110,19 @@ class LookupTable:
     # -- producers ------------------------------------------------------------------------------
 
     def identify(self, number: int, peer: str, about: Announce, now: float) -> None:
-        """A producer tells who it is."""
+        """Add a producer that has identified itself."""
         producer = Producer(number, peer, about, now)
         self.producers[number] = producer
         self._of[producer] = {}
 
     def ping(self, number: int, now: float) -> None:
-        """A producer is alive."""
+        """Note that a producer is alive."""
         producer = self.producers.get(number)
         if producer is not None:
             producer.seen_s = now
 
     def leave(self, number: int) -> None:
-        """A producer's connection has ended: it has nothing any more (N141)."""
+        """Remove a producer whose connection has ended, with its registrations (N141)."""
         producer = self.producers.pop(number, None)
         if producer is None:
             return
@@ -131,7 +131,7 @@ class LookupTable:
         del self._of[producer]
 
     def register(self, number: int, topic: bytes, channel: bytes) -> None:
-        """A producer has a topic, or a channel and with it its topic (N139).
+        """Register a producer for a topic, or for a channel and its topic (N139).
 
         :raises TableFullError: when the table is full; nothing is registered then.
         """
@@ -147,7 +147,7 @@ class LookupTable:
                 self._entries += 1
 
     def unregister(self, number: int, topic: bytes, channel: bytes) -> None:
-        """A producer has a channel no longer, or a topic and all its channels (N140)."""
+        """Unregister a producer from a channel, or from a topic and all its channels (N140)."""
         producer = self.producers[number]
         if channel:
             self._drop(producer, topic, channel)
@@ -174,7 +174,7 @@ class LookupTable:
     # -- topics and channels ----------------------------------------------------------------------
 
     def create(self, topic: bytes, channel: bytes = b"") -> None:
-        """A topic, or a channel and its topic, is known from now on.
+        """Add a topic, or a channel and its topic, without a producer.
 
         :raises TableFullError: when the table is full.
         """
@@ -184,13 +184,13 @@ class LookupTable:
             self._registration(*place)
 
     def delete_topic(self, topic: bytes) -> None:
-        """A topic and its channels are not known any more."""
+        """Remove a topic and its channels."""
         for channel in list(self.channels.get(topic, {})):
             self.delete_channel(topic, channel)
         self._forget(self.topics.pop(topic, None), (topic, b""))
 
     def delete_channel(self, topic: bytes, channel: bytes) -> bool:
-        """A channel is not known any more; False if it was not."""
+        """Remove a channel; False if it was not known."""
         found = self.channels.get(topic)
         if found is None or channel not in found:
             return False
@@ -218,9 +218,10 @@ class LookupTable:
         return found
 
     def _make_room(self, wanted: list[tuple[bytes, bytes]], entries: int) -> None:
-        """See that there is room for registrations that are new, and for entries in them.
+        """Check that the limits allow the new registrations among *wanted*, and so many new
+        entries.
 
-        :raises TableFullError: when there is none.
+        :raises TableFullError: when they do not.
         """
         new = len([place for place in wanted if not self._is_known(*place)])
         most = self.limits.max_registrations
@@ -233,7 +234,7 @@ class LookupTable:
         return channel in self.channels.get(topic, {}) if channel else topic in self.topics
 
     def _forget(self, registration: Registration | None, place: tuple[bytes, bytes]) -> None:
-        """A registration was removed, whoever had it."""
+        """Forget the producers of a removed registration."""
         if registration is None:
             return
         self._known -= 1
@@ -244,15 +245,15 @@ class LookupTable:
     # -- questions ------------------------------------------------------------------------------
 
     def topic_names(self) -> list[bytes]:
-        """All topics."""
+        """All topics, sorted."""
         return sorted(self.topics)
 
     def channel_names(self, topic: bytes) -> list[bytes]:
-        """The channels of a topic; none of one that is not known."""
+        """The channels of a topic, sorted; empty for an unknown topic."""
         return sorted(self.channels.get(topic, ()))
 
     def producers_of(self, topic: bytes, now: float) -> list[Producer] | None:
-        """Who has a topic, is alive and not hidden; None for a topic that is not known."""
+        """The producers of a topic that are alive and not hidden; None for an unknown topic."""
         registration = self.topics.get(topic)
         if registration is None:
             return None
@@ -267,7 +268,7 @@ class LookupTable:
         return [each for each in self.producers.values() if self._is_active(each, now)]
 
     def topics_of(self, producer: Producer, now: float) -> list[tuple[bytes, bool]]:
-        """The topics of a producer, each with whether it is hidden there."""
+        """The topics of a producer, each with whether the producer is hidden for it."""
         topics = sorted([topic for topic, channel in self._of[producer] if not channel])
         return [
             (topic, self._is_hidden(self.topics[topic].tombstones[producer], now))

@@ -1,8 +1,8 @@
-"""What clients of OpenWire say about messages that they have in flight.
+"""Acknowledgements, refusals and dead letters of messages in flight to OpenWire clients.
 
-A program's own redelivery, by ``rollback`` or ``recover``, is done by the client: the messages stay
-in its hands, and the server learns of it when the consumer ends, or when the client gives a message
-up.
+When a program asks for redelivery, by ``rollback`` or ``recover``, the client does it: the messages
+stay in flight, and the server is notified only when the consumer ends, or when the client gives up
+a message.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LONGEST_CAUSE: Final = 2_000
 
 @final
 class GivenUp:
-    """What the answer is about to a batch that makes a dead letter of a message."""
+    """The token of a batch that turns a message into a dead letter."""
 
     __slots__ = ("consumer", "delivery", "number")
 
@@ -71,13 +71,13 @@ class GivenUp:
 
 
 class AcknowledgingSession(ProducerSession):
-    """The part of a session that answers for messages."""
+    """The part of a session that handles acknowledgements."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
         self._consumers: dict[tuple[int, int], Consumer] = {}
         self._by_index: dict[int, Consumer] = {}
-        #: The last that ended; what is still said of them must not be missing in a transaction.
+        #: The consumers that ended last; a transaction fails if it has later answers of theirs.
         self._ended: dict[tuple[int, int], None] = {}
         self._staged: dict[int, list[StagedAnswer]] = {}
         self._rows = RowMaker(is_keyless)
@@ -106,7 +106,7 @@ class AcknowledgingSession(ProducerSession):
             else:
                 wanted = ack.count if kind == ACK_STANDARD else 1
                 if consumer.lacks(numbers, wanted, ack.destination):
-                    # The rest of the transaction must not be done without it.
+                    # The rest of the transaction must not be committed without it.
                     text = "an answer is about a message that the consumer has no longer"
                     self._spoil(ack.transaction, text)
                 self._stage(transaction, consumer, numbers)
@@ -128,7 +128,7 @@ class AcknowledgingSession(ProducerSession):
         self._settle(asked)
 
     def _open_window(self, consumer: Consumer, commands: list[EngineCommand]) -> None:
-        """Let a consumer have as many more as do not count any longer, or no more so many."""
+        """Tell the broker the consumer's current window, if it has changed."""
         window = consumer.window
         if window == consumer.granted or consumer.ends:
             return
@@ -138,7 +138,7 @@ class AcknowledgingSession(ProducerSession):
             commands.append(SetTerms(consumer.number, None, channel, terms))
 
     def _take(self, consumer: Consumer, number: int) -> InHand:
-        """Have a delivery no more."""
+        """Remove a delivery from those in flight."""
         delivery = consumer.in_hand.pop(number)
         if delivery.handed:
             consumer.handed -= 1
@@ -147,7 +147,8 @@ class AcknowledgingSession(ProducerSession):
         return delivery
 
     def _acknowledged(self, consumer: Consumer, numbers: list[int]) -> list[EngineCommand]:
-        """Acknowledge deliveries, those of one queue together; those of a transaction are left."""
+        """Acknowledge deliveries, those of one queue together, except those staged in a
+        transaction."""
         by_queue: dict[tuple[str, int], list[str]] = {}
         for number in numbers:
             if not consumer.in_hand[number].staged:
@@ -163,7 +164,7 @@ class AcknowledgingSession(ProducerSession):
     def _release(
         self, consumer: Consumer, number: int, put_back: int, *, counted: bool
     ) -> EngineCommand:
-        """Give a delivery back."""
+        """Put back a delivery."""
         delivery = self._take(consumer, number)
         return Release(
             consumer.number,
@@ -176,7 +177,7 @@ class AcknowledgingSession(ProducerSession):
         )
 
     def _forget_lapsed(self, effect: Lapsed) -> list[EngineCommand]:
-        """A delivery is the client's no more, and its window no wider for it."""
+        """Remove a delivery that has lapsed, and adjust the consumer's window."""
         commands: list[EngineCommand] = []
         consumer = self._by_index.get(index_of(effect.session))
         if consumer is not None:
@@ -192,7 +193,7 @@ class AcknowledgingSession(ProducerSession):
     def _stage(
         self, transaction: LocalTransaction, consumer: Consumer, numbers: Iterable[int]
     ) -> None:
-        """Keep answers until the commit; until then the deliveries are in nobody else's hands."""
+        """Keep answers until the commit; the deliveries stay in flight until then."""
         for number in numbers:
             delivery = consumer.in_hand[number]
             if delivery.staged:
@@ -210,7 +211,7 @@ class AcknowledgingSession(ProducerSession):
             self._add(transaction, command, ANSWER_BYTES)
 
     def _rolled_back(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
-        """What was answered for is in flight again."""
+        """Undo the answers of a transaction: their deliveries are unanswered again."""
         for each in self._staged.pop(transaction.number, ()):
             delivery = each.consumer.in_hand.get(each.number)
             if delivery is not None and delivery.staged:
@@ -219,7 +220,7 @@ class AcknowledgingSession(ProducerSession):
         self._close_ended(commands)
 
     def _done(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
-        """What was answered for is in flight no more."""
+        """Remove the deliveries that a committed transaction has answered."""
         touched: dict[int, Consumer] = {}
         for each in self._staged.pop(transaction.number, ()):
             if each.number in each.consumer.in_hand:
@@ -230,7 +231,7 @@ class AcknowledgingSession(ProducerSession):
         self._close_ended(commands)
 
     def _close_ended(self, commands: list[EngineCommand]) -> None:
-        """End the consumers that have only waited for their transactions."""
+        """End consumers that only waited for their transactions."""
         for consumer in list(self._by_index.values()):
             if consumer.ends and not consumer.staged:
                 del self._by_index[consumer.index]
@@ -246,7 +247,7 @@ class AcknowledgingSession(ProducerSession):
         cause: Throwable | None,
         commands: list[EngineCommand],
     ) -> None:
-        """Make dead letters of persistent messages; others are done with."""
+        """Turn persistent messages into dead letters; acknowledge the others."""
         text = _EXPIRED if kind == ACK_EXPIRED else "the client has given it up"
         if cause is not None:
             text = f"{cause.class_name}: {cause.message or ''}"[:_LONGEST_CAUSE]
@@ -290,7 +291,8 @@ class AcknowledgingSession(ProducerSession):
         )
 
     def _gave_up(self, effect: Reply, given: GivenUp) -> Sequence[EngineCommand]:
-        """A message is a dead letter, or could not become one: then the consumer keeps it."""
+        """Handle the result of a dead letter; if it failed, the message stays in flight to the
+        consumer."""
         commands: list[EngineCommand] = []
         consumer = given.consumer
         if given.number in consumer.in_hand:
@@ -309,9 +311,9 @@ class AcknowledgingSession(ProducerSession):
 
 
 def dead_letter_of(kept: KeptMessage, name: str, cause: str) -> KeptMessage | None:
-    """A message as ActiveMQ writes a dead letter; None for one that is not persistent.
+    """The dead letter of a message, as ActiveMQ writes it; None if the message is not persistent.
 
-    :param name: the queue of dead letters.
+    :param name: the name of the queue of dead letters.
     """
     message = fields_of(kept)
     if not message.persistent:

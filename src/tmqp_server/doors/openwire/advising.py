@@ -1,10 +1,10 @@
-"""Advisories of OpenWire: how clients learn which temporary destinations there are.
+"""Advisories of OpenWire: they tell clients which temporary destinations exist.
 
-A client asks, when it connects, for the messages of two topics, and sends to no temporary
-destination that it was not told of there.  It is notified of those that there are, then of each
-that comes or goes, as the broker tells of channels that are created and removed; and, in case it
-may not be notified of these, of any that a message names for its answer.  Nothing else of the
-advisory topics is served.
+When a client connects, it subscribes to two topics, and it sends only to temporary destinations
+that were announced there.  The session announces the existing ones, then each that is created or
+removed, from the broker's events about channels.  Because the client may not have the right to
+these events, the session also announces each temporary destination that a message names for its
+answer.  No other advisory topics are served.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _MOST_KNOWN: Final = 10_000
 
 @final
 class WatchingChannels:
-    """What the answer to asking for news of channels is about."""
+    """The token of the subscriptions to events about channels."""
 
     __slots__ = ()
 
 
 def news_of(effect: Inform) -> bytes:
-    """News of a channel in the form that sessions read; nothing for any other event."""
+    """An event about a channel in the form that sessions read; empty for any other event."""
     fact = effect.fact
     if not isinstance(fact, ChannelFact):
         return b""
@@ -56,7 +56,7 @@ def news_of(effect: Inform) -> bytes:
 
 
 class AdvisingSession(ConsumerSession):
-    """The part of a session that tells of destinations."""
+    """The part of a session that sends advisories."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
@@ -67,7 +67,7 @@ class AdvisingSession(ConsumerSession):
         self._connection = ""
 
     def _watch_channels(self, commands: list[EngineCommand]) -> None:
-        """Ask to be notified of channels that come and go."""
+        """Subscribe to events about created and removed channels, once."""
         if not self._watches:
             self._watches = True
             for event in (CHANNEL_CREATED, CHANNEL_REMOVED):
@@ -76,7 +76,7 @@ class AdvisingSession(ConsumerSession):
     def _begin_watcher(
         self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
-        """A consumer of advisories begins: it is notified of all that there are."""
+        """Begin a consumer of advisories, and announce all existing temporary destinations."""
         self._settle(asked)
         destination = info.destination
         assert destination is not None, "its name was read"
@@ -88,7 +88,7 @@ class AdvisingSession(ConsumerSession):
             self._advise(each, ADD)
 
     def deliver(self, data: bytes) -> None:
-        """Take news of a channel (``news_of``)."""
+        """Handle an event about a channel (``news_of``)."""
         channel = data[1:].decode("utf-8")
         name = plain_name(channel)
         created = data[:1] == _CREATED
@@ -99,7 +99,7 @@ class AdvisingSession(ConsumerSession):
         return destination_of(names.foreign_name(name).decode("utf-8", "replace"))
 
     def _make_known(self, destination: Destination) -> None:
-        """Let the client know of a temporary destination before it answers to it."""
+        """Announce a temporary destination to the client before it sends an answer there."""
         if destination.name not in self._known:
             self._advise(destination, ADD)
 

@@ -1,7 +1,7 @@
-"""What every part of a session of OpenWire needs: responses, exceptions, and the end.
+"""The base of a session of OpenWire: responses, exceptions, and the end of the connection.
 
-A response names the number of its command, so responses may leave in any order.  An exception is
-told by the name of its Java class, which the client makes again.
+A response has the number of its command, so responses may be sent in any order.  An exception is
+sent as the name of its Java class, of which the client creates an instance.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ _WORDS: Final[dict[int, tuple[str, str]]] = {
     RESULT_NOT_IMPLEMENTED: (JMS, "not possible in a cluster"),
     RESULT_BUSY: (OVER_LIMIT, "the server is busy, or out of room"),
 }
-#: From this version on, clients of ActiveMQ have JMS under another name.
+#: From this version on, clients of ActiveMQ use the package jakarta.jms.
 _FIRST_JAKARTA: Final = 6
 _LONGEST: Final = 2_000
 _MOST_TOLD: Final = 100
 
 
 def fault_of_code(code: int) -> tuple[str, str]:
-    """The exception of a result code, and what it says to a person."""
+    """The exception for a result code, and its text for people."""
     name, words = _WORDS.get(code, (JMS, "refused"))
     return name, f"{words} ({code})"
 
@@ -88,9 +88,9 @@ class CommandError(ValueError):
 
 @final
 class AskedCommand:
-    """What an answer of the broker is about: ``what`` is the command as an exception names it,
-    ``number`` that of the command, 0 where the client wants no response; ``left`` is how many
-    answers of the broker it takes."""
+    """The token of a client's command: ``what`` names the command in exceptions, ``number`` is its
+    number, 0 if the client wants no response, and ``left`` is the number of outstanding answers of
+    the broker."""
 
     __slots__ = ("answered", "left", "number", "what")
 
@@ -102,7 +102,7 @@ class AskedCommand:
 
 
 class RespondingSession(WaitingSession[Event]):
-    """The part of a session that writes.
+    """The writing part of a session.
 
     :param context: what all connections share.
     """
@@ -115,17 +115,17 @@ class RespondingSession(WaitingSession[Event]):
         self._jms = "javax.jms."
         #: What was reported about commands that want no response.
         self._told: set[str] = set()
-        #: Nothing more is read: when all is sent, the connection is closed.
+        #: Why the connection ends: nothing more is read, and it is closed when everything was sent.
         self._ending = ""
 
     def _agreed(self) -> None:
-        """Find out under which name the client has JMS."""
+        """Find out whether the client uses the package ``javax.jms`` or ``jakarta.jms``."""
         major = self._wire.peer.provider_version.partition(".")[0]
         if major.isdigit() and int(major) >= _FIRST_JAKARTA:
             self._jms = "jakarta.jms."
 
     def _asked(self, what: str, command: Command) -> AskedCommand:
-        """Note whether a command wants a response."""
+        """Make the token of a command, and pause reading if too many responses are outstanding."""
         if not command.response_required:
             return AskedCommand(what, 0)
         self._unanswered += 1
@@ -146,14 +146,14 @@ class RespondingSession(WaitingSession[Event]):
             self.hurried = True
 
     def _settle(self, asked: AskedCommand) -> None:
-        """A command was carried out, or a part of it."""
+        """Note one answer of the broker; after the last one, send the response."""
         asked.left -= 1
         if asked.left <= 0:
             self._respond(asked, Response(asked.number))
 
     def _fail(self, asked: AskedCommand, name: str, text: str) -> None:
-        """A command was not carried out.  Of one that wants no response the client is told by a
-        ConnectionError, once for each reason."""
+        """Report that a command failed.  If it wants no response, the client gets a
+        ConnectionError, once for each text."""
         if asked.answered:
             return
         message = f"{asked.what}: {text}"[:_LONGEST]
@@ -182,8 +182,8 @@ class RespondingSession(WaitingSession[Event]):
         return self._wire.data_to_send()
 
     def close(self, reason: str, now: float) -> Sequence[EngineCommand]:
-        """Close from this side; the client is told why, but where the server stops: ``failover:``
-        connects again then."""
+        """Close from this side.  The client gets the reason unless the server stops: clients with
+        ``failover:`` reconnect then."""
         if not self.closed and reason != SERVER_STOPS:
             self._wire.send_refusal(reason)
             self.outbound_bytes += 1
@@ -192,15 +192,16 @@ class RespondingSession(WaitingSession[Event]):
     # -- what WaitingSession asks ---------------------------------------------------------------
 
     def text_bytes_of(self, event: Event) -> int:
-        """Bytes of a command, about."""
+        """About how many bytes a command takes."""
         if isinstance(event, Message) and event.kept is not None:
             return len(event.kept.raw)
         return len(event.text) if isinstance(event, Fault) else _LONGEST
 
     def forget_input(self) -> None:
-        """Half a frame."""
+        """Drop an incomplete frame."""
         self._wire.forget()
 
     def held_bytes(self) -> int:
-        """Half a frame, and what waits for the decision about the client."""
+        """Bytes of an incomplete frame, and of input that waits for the decision about the
+        client."""
         return self._wire.held_bytes + super().held_bytes()

@@ -1,7 +1,7 @@
-"""Browsers of OpenWire: a program looks at a queue, and nothing changes.
+"""Browsers of OpenWire, which show the messages of a queue without taking them.
 
-The queue is shown in portions: the next one is fetched when the client has got all of the last.
-A session looks into one queue at a time.
+A queue is shown in portions: the next one is fetched when the previous one has been written.  A
+session browses one queue at a time.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ _SHOWN: Final = BROWSED_WAITING | BROWSED_IN_FLIGHT
 
 @final
 class Browsed:
-    """What the answer to a look is about; ``first`` is the place where the next look begins."""
+    """A browser, and the token of its requests; ``first`` is the sequence where the next request
+    begins."""
 
     __slots__ = ("browser", "channels", "first")
 
     def __init__(self, browser: Consumer) -> None:
         self.browser = browser
-        #: What is still to be examined.
+        #: The channels that are still to be browsed.
         self.channels = list(browser.channels)
         self.first = 0
 
@@ -57,16 +58,17 @@ class LookingSession(SubscriberSession):
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
         self._browsers: dict[tuple[int, int], Browsed] = {}
-        #: Those that have to look; the first one does, or will when all that is queued has left.
+        #: The browsers that are not finished; the first one browses, or will when everything queued
+        #: was written.
         self._looking: deque[Browsed] = deque()
         self._looks = False
 
     def _begin_consumer(
         self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
-        """Begin a consumer of whatever kind.
+        """Begin a browser, or another kind of consumer.
 
-        :raises CommandError: when it cannot be.
+        :raises CommandError: when it cannot begin.
         """
         if not info.browser:
             super()._begin_consumer(info, asked, commands)
@@ -86,7 +88,7 @@ class LookingSession(SubscriberSession):
         self._look(commands)
 
     def _look(self, commands: list[EngineCommand]) -> None:
-        """Look on, if nobody looks."""
+        """Request the next portion for the first browser, unless a request is outstanding."""
         if not self._looking or self._looks:
             return
         browsed = self._looking[0]
@@ -98,7 +100,7 @@ class LookingSession(SubscriberSession):
         )
 
     def _browsed(self, effect: Reply, browsed: Browsed) -> Sequence[EngineCommand]:
-        """Show what was found."""
+        """Send the messages of a portion."""
         self._looks = False
         if not self._looking or self._looking[0] is not browsed:
             commands: list[EngineCommand] = []
@@ -132,14 +134,14 @@ class LookingSession(SubscriberSession):
         self._dispatch(browser.head(channel), kept, self._dispatched, redeliveries)
 
     def written(self, now: float) -> Sequence[EngineCommand]:
-        """All that was queued has left: there is room for more."""
+        """Everything queued was written: request the next portion."""
         commands = [*super().written(now)]
         if not self.closed:
             self._look(commands)
         return commands
 
     def _end_browser(self, key: tuple[int, int]) -> None:
-        """A browser is closed."""
+        """Close a browser, if there is one with this id."""
         browsed = self._browsers.pop(key, None)
         if browsed is not None and browsed in self._looking:
             self._looking.remove(browsed)

@@ -17,9 +17,8 @@ __all__ = ["Consumer", "InHand", "JoinedConsumer", "Pulled", "StagedAnswer"]
 
 @final
 class InHand(HeldDelivery):
-    """A delivery that is not answered for.  ``handed`` says that the client has told that the
-    program got it, ``staged`` that it is answered for in an open transaction; ``kept`` is the
-    message."""
+    """An unanswered delivery.  ``handed`` says that the program has received it, ``staged`` that an
+    open transaction or a pending dead letter answers it; ``kept`` is the message."""
 
     __slots__ = ("handed", "kept", "staged")
 
@@ -34,10 +33,10 @@ class InHand(HeldDelivery):
 class Consumer:
     """One consumer: a branch of its connection.
 
-    ``in_hand`` are its unanswered deliveries by the number of their dispatch, in their order.
-    ``handed`` is how many of them do not count in its window, ``staged`` how many are answered for
-    in open transactions.  ``pulls`` says that it asks for each message; ``pulling`` that it waits
-    for one, until ``pull_due``.  ``ends`` says that it has ended but for its transactions.
+    ``in_hand`` are its unanswered deliveries by the number of their dispatch, in order.  ``handed``
+    is how many of them do not count in its window, ``staged`` how many are answered in open
+    transactions.  ``pulls`` says that it asks for each message; ``pulling`` that it waits for one,
+    until ``pull_due``.  ``ends`` says that it has ended except for its transactions.
     """
 
     __slots__ = (
@@ -91,11 +90,11 @@ class Consumer:
 
     @property
     def window(self) -> int:
-        """How many unanswered deliveries it may have now."""
+        """How many unanswered deliveries it may have now; -1 for a consumer that pulls."""
         return -1 if self.pulls else self.prefetch + self.handed
 
     def head(self, channel: str) -> bytes:
-        """How a dispatch of this channel begins."""
+        """The first bytes of a dispatch from this channel."""
         found = self._heads.get(channel)
         if found is None:
             found = self.dispatch(self.destination(channel)).head(self.version)
@@ -103,9 +102,9 @@ class Consumer:
         return found
 
     def destination(self, channel: str) -> Destination | None:
-        """What it calls the destination that a channel is.
+        """The consumer's own destination for a channel.
 
-        :param channel: by its real name, which is without the mark of exact ones.
+        :param channel: its name without the mark of exact names.
         """
         for name, place in self.channels.items():
             if len(self.channels) == 1 or plain_name(name) == channel:
@@ -117,7 +116,7 @@ class Consumer:
         return MessageDispatch(self.info.consumer, destination, None)
 
     def find(self, wanted: MessageId | None) -> int:
-        """The number of the dispatch that a client means; 0 for none in flight."""
+        """The number of the dispatch with this message id; 0 if none is in flight."""
         if wanted is None:
             return 0
         if wanted.broker_sequence in self.in_hand:
@@ -129,14 +128,14 @@ class Consumer:
         return 0
 
     def lacks(self, found: list[int], wanted: int, destination: Destination | None) -> bool:
-        """Whether an answer is about a delivery that it has no longer.
+        """Whether an answer is about a delivery that is no longer in flight.
 
-        Of what a topic sends nothing is in flight, unless the subscription is durable: there is
-        nothing to be answered for.
+        Messages of a topic are never in flight, unless the subscription is durable, so their
+        answers lack nothing.
 
-        :param found: the dispatches in flight that the answer is about, of so many that are
-            *wanted*.
-        :param destination: where the last of them came from.
+        :param found: the dispatches in flight that the answer is about.
+        :param wanted: the number of dispatches that it is about.
+        :param destination: the destination of the last one.
         """
         if not self.kept_in:
             if not found:
@@ -150,7 +149,7 @@ class Consumer:
         return any([each.destination.is_topic for each in places])
 
     def between(self, first: MessageId | None, last: MessageId | None, count: int) -> list[int]:
-        """The dispatches that an answer is about, in their order."""
+        """The numbers of the dispatches that an answer is about, in order."""
         end = self.find(last)
         if not end:
             return []
@@ -168,7 +167,7 @@ class Consumer:
 
 @final
 class StagedAnswer:
-    """An answer in a transaction: of which consumer, and which dispatch."""
+    """An answer in a transaction: its consumer, and the number of the dispatch."""
 
     __slots__ = ("consumer", "number")
 
@@ -179,8 +178,8 @@ class StagedAnswer:
 
 @final
 class JoinedConsumer:
-    """What the answers are about by which a consumer begins; ``must`` says that it cannot begin
-    without this one, ``makes`` that what is made by it may be there already."""
+    """The token of the commands that begin a consumer.  ``must`` says that the command must
+    succeed; ``makes`` that it creates something, which may already exist."""
 
     __slots__ = ("asked", "consumer", "makes", "must")
 
@@ -200,7 +199,7 @@ class JoinedConsumer:
 
 @final
 class Pulled:
-    """What the answer to a pull is about; ``last`` says that nothing is waited for after it."""
+    """The token of a pull; ``last`` says that the consumer does not wait for further messages."""
 
     __slots__ = ("consumer", "last")
 

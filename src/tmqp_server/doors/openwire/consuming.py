@@ -1,8 +1,9 @@
 """Consumers of a session of OpenWire: how they begin, get messages and end.
 
 Each consumer is a branch of its connection, so it has its own deliveries and its own window, which
-is its prefetch.  What it has in flight is numbered, and the number goes out as the broker's
-sequence of the message: by it the client answers, and says at its end how far its program has got.
+is its prefetch.  Its deliveries are numbered, and the number is sent as the broker's sequence of
+the message.  The client uses it in its answers, and at the end of a consumer to tell which messages
+the program received.
 """
 
 from __future__ import annotations
@@ -68,22 +69,23 @@ _FIRST_KEPT: Final = 10
 _COUNT_BITS: Final = 31
 _DRAWN_DIGITS: Final = 8
 _MS: Final = 1000.0
-#: So long, in seconds, a pull waits that wants what is there: it may be on its way from the disk.
+#: Seconds that a pull for an existing message waits, because the message may still be read from
+#: disk.
 _AT_ONCE_S: Final = 0.05
 _MOST_PRIORITY: Final = 127
 
 
 class ConsumerSession(AcknowledgingSession):
-    """The part of a session that consumes."""
+    """The consuming part of a session."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
         self._next_index = 1
-        # No two connections use the same numbers: an answer that comes too late, on the next
-        # connection of a client, means nothing there.
+        # Each connection uses different numbers, so that a late answer, on the next connection of a
+        # client, has no effect there.
         drawn = int(context.new_id()[:_DRAWN_DIGITS], 16)
         self._dispatched = drawn << _COUNT_BITS
-        #: Deliveries that are acknowledged when all that is queued has left.
+        #: Deliveries to acknowledge when everything queued was written.
         self._unwanted: list[tuple[Consumer, int]] = []
 
     # -- the beginning ----------------------------------------------------------------------------
@@ -100,9 +102,9 @@ class ConsumerSession(AcknowledgingSession):
     def _begin_consumer(
         self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
-        """Begin a consumer of whatever kind.
+        """Begin a consumer of any kind.
 
-        :raises CommandError: when it cannot be.
+        :raises CommandError: when it cannot begin.
         """
         consumer = self._new_consumer(info)
         places = self._places_of(info.destination)
@@ -117,9 +119,9 @@ class ConsumerSession(AcknowledgingSession):
             self._join(consumer, place, asked, commands)
 
     def _new_consumer(self, info: ConsumerInfo) -> Consumer:
-        """A consumer that is not begun.
+        """Create a consumer that has not begun.
 
-        :raises CommandError: when it cannot be.
+        :raises CommandError: when it cannot begin.
         """
         limits = self._context.limits
         if info.consumer.key in self._consumers:
@@ -145,9 +147,9 @@ class ConsumerSession(AcknowledgingSession):
         )
 
     def _wanted_by(self, info: ConsumerInfo) -> SubscriptionFilter | None:
-        """Which messages a consumer wants; None for all.
+        """The filter of a consumer; None for all messages.
 
-        :raises CommandError: for a selector that cannot be understood.
+        :raises CommandError: when its selector is invalid.
         """
         chosen: SubscriptionFilter | None = self._selector_of(info)
         if info.no_local and info.destination is not None and info.destination.is_topic:
@@ -157,7 +159,7 @@ class ConsumerSession(AcknowledgingSession):
     def _selector_of(self, info: ConsumerInfo) -> SelectorFilter | None:
         """The selector of a consumer; None without one.
 
-        :raises CommandError: when it cannot be understood.
+        :raises CommandError: when the selector is invalid.
         """
         text = info.selector
         if text is None or not text.strip():
@@ -174,7 +176,7 @@ class ConsumerSession(AcknowledgingSession):
         asked: AskedCommand | None,
         commands: list[EngineCommand],
     ) -> None:
-        """Let a consumer join one destination, which is made if it is not there."""
+        """Let a consumer join one destination, which is created if it does not exist."""
         if asked is not None:
             asked.left += 1
         self._make_feed(place, commands)
@@ -197,7 +199,7 @@ class ConsumerSession(AcknowledgingSession):
         )
 
     def _joined(self, effect: Reply, joined: JoinedConsumer) -> Sequence[EngineCommand]:
-        """One of the commands by which a consumer begins was answered."""
+        """Handle the answer to one of the commands that begin a consumer."""
         code = effect.code
         asked = joined.asked
         if not joined.must or asked is None:
@@ -217,7 +219,7 @@ class ConsumerSession(AcknowledgingSession):
         return self._drop(consumer)
 
     def _drop(self, consumer: Consumer) -> Sequence[EngineCommand]:
-        """A consumer could not begin."""
+        """Remove a consumer that could not begin."""
         key = consumer.info.consumer.key
         if self._consumers.get(key) is consumer:
             del self._consumers[key]
@@ -229,9 +231,9 @@ class ConsumerSession(AcknowledgingSession):
     # -- the end ----------------------------------------------------------------------------------
 
     def _end_consumer(self, consumer: Consumer, last: int, commands: list[EngineCommand]) -> None:
-        """End a consumer; what it has in flight goes back, and counts as far as it was returned.
+        """End a consumer.  Its deliveries are put back; those up to *last* count as delivered.
 
-        :param last: the last dispatch that the program got; see ``RemoveInfo``.
+        :param last: the last dispatch that the program received; see ``RemoveInfo``.
         """
         key = consumer.info.consumer.key
         del self._consumers[key]
@@ -242,7 +244,7 @@ class ConsumerSession(AcknowledgingSession):
         if self._by_index.get(consumer.index) is not consumer:
             return  # it is still looked for
         if consumer.in_hand:
-            # It gets nothing of what it gives back.
+            # It must not get the messages that it puts back.
             consumer.prefetch = consumer.handed = 0
             consumer.pulling = False
             for channel in consumer.channels:
@@ -259,19 +261,19 @@ class ConsumerSession(AcknowledgingSession):
         commands.append(CloseBranch(self._number, None, consumer.number))
 
     def _end_durable(self, consumer: Consumer) -> None:
-        """The consumer of a durable subscription has ended: another may come."""
+        """Let another consumer use the durable subscription of one that has ended."""
 
     def _make_feed(self, place: JmsPlace, commands: list[EngineCommand]) -> None:
-        """Let a queue get what is sent to its virtual topic, if it is one of such."""
+        """Feed a queue from its virtual topic, if it has one."""
 
     def _is_unwanted(self, effect: Deliver, consumer: Consumer) -> bool:
-        """Whether a message is to be acknowledged in the place of the client."""
+        """Whether to acknowledge a message at once instead of sending it."""
         return False
 
     # -- dispatches -------------------------------------------------------------------------------
 
     def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
-        """Queue a delivery, as it came but for what is each consumer's own."""
+        """Queue a delivery: the message as received, with the consumer's own fields."""
         consumer = self._by_index.get(index_of(number))
         if consumer is None or consumer.ends or self.closed or self._ending:
             return  # it goes to others when the branch ends
@@ -310,12 +312,12 @@ class ConsumerSession(AcknowledgingSession):
         self._say_bytes(older_dispatch_frame(head, message, redeliveries, version))
 
     def _make_known(self, destination: Destination) -> None:
-        """Let the client know of a temporary destination before it answers to it."""
+        """Announce a temporary destination to the client before it sends an answer there."""
 
     # -- pulls ------------------------------------------------------------------------------------
 
     def _pull(self, pull: MessagePull, commands: list[EngineCommand], now: float) -> None:
-        """A consumer without a prefetch wants a message."""
+        """Grant one message to a consumer that has no prefetch."""
         asked = self._asked("pull", pull)
         consumer = None if pull.consumer is None else self._consumers.get(pull.consumer.key)
         if consumer is None or not consumer.pulls:
@@ -333,7 +335,7 @@ class ConsumerSession(AcknowledgingSession):
             consumer.pull_due = now + _AT_ONCE_S
 
     def _pulls_due(self, now: float) -> list[EngineCommand]:
-        """Tell those that have waited long enough that there is nothing."""
+        """Answer pulls that have waited long enough with an empty dispatch."""
         commands: list[EngineCommand] = []
         for consumer in self._consumers.values():
             due = consumer.pull_due
@@ -352,7 +354,7 @@ class ConsumerSession(AcknowledgingSession):
         return due
 
     def _control(self, control: ConsumerControl, commands: list[EngineCommand], now: float) -> None:
-        """A consumer wants another prefetch."""
+        """Change a consumer's prefetch."""
         asked = self._asked("consumer control", control)
         consumer = None if control.consumer is None else self._consumers.get(control.consumer.key)
         if consumer is not None and not consumer.pulls and control.prefetch > 0:
@@ -362,7 +364,7 @@ class ConsumerSession(AcknowledgingSession):
 
 
 def _moved(kept: KeptMessage, consumer: Consumer, channel: str) -> KeptMessage:
-    """A message that has come into another queue than its sender named, as ActiveMQ tells it."""
+    """A message that was moved to another queue than its sender named, in ActiveMQ's form."""
     message = fields_of(kept)
     message.original_destination = message.destination
     message.destination = consumer.destination(channel)

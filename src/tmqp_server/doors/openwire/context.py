@@ -87,7 +87,7 @@ class OpenwireContext:
         self._converted: KeptMessage | None = None
 
     def shape(self, place: JmsPlace) -> QueueChanges:
-        """How the queue of a destination is made."""
+        """The options for creating the queue of a destination."""
         return self.shapes.of(place.is_topic, place.is_temporary)
 
     def _queue(self, *, kept: bool) -> QueueChanges:
@@ -105,21 +105,22 @@ class OpenwireContext:
         )
 
     def durable_shape(self) -> QueueChanges:
-        """How the queue of a durable subscription is made; it may be changed."""
+        """New options for creating the queue of a durable subscription, which the caller may
+        change."""
         return self._queue(kept=self._keeps)
 
     def extras(self, place: JmsPlace, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:
-        """What a push says beside its message."""
+        """The extras of a push to a place."""
         is_topic, is_temporary = place.is_topic, place.is_temporary
         return self.shapes.extras(is_topic, is_temporary, expires_in_ms, delay_ms)
 
     def terms(self, window: int, priority: int | None, *, exclusive: bool = False) -> Terms:
-        """How a consumer gets messages: for as long as it likes; what a lost connection had goes to
-        others, and counts as delivered: it may have been."""
+        """The terms of a consumer, without an acknowledgement timeout.  Unanswered deliveries of a
+        lost connection go to other consumers and count as delivered, because they may have been."""
         return Terms(window, -1, PUT_BACK_START, priority, exclusive=exclusive or None)
 
     def kept_of(self, message: Message, channel: str) -> KeptMessage:
-        """A message in the form of the wire, made once for all who get it."""
+        """The fields of a message for the wire, made once for all consumers."""
         wire = message.wire
         if isinstance(wire, OpenwireMessage):
             return wire.kept

@@ -23,12 +23,12 @@ __all__ = ["OpenwireDoor"]
 class OpenwireDoor(QueuesOnly):
     """OpenWire.
 
-    :param new_id: draws what is unique about this door and its connections.
-    :param letters: reads what came through doors of other kinds.
+    :param new_id: makes unique ids for this door and its connections.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param names: turns destinations into channels.
-    :param durable: whether queues are made so that they are kept on disk.
+    :param durable: whether new queues are durable.
     :param done_confirms: whether a message of a queue is confirmed as soon as its consumer has
-        acknowledged it, although the disk does not have it.
+        acknowledged it, even if it is not on disk yet.
     """
 
     name = DOOR
@@ -60,15 +60,16 @@ class OpenwireDoor(QueuesOnly):
         )
 
     def open(self, session: int, now: float) -> OpenwireSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return OpenwireSession(self.context, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """The fields of a message, which each session writes with what is its own."""
+        """The fields of a message, to which each session adds its own."""
         return self.context.kept_of(effect.message, effect.channel).raw
 
     def encode_for_node(self, command: Command) -> bytes | None:
-        """A push; until when it lives is said by the header that other servers read."""
+        """A push as a TMQP message.  Its expiry is in the header that other servers read, not in
+        that of the letter."""
         if not isinstance(command, Push):
             return None
         letter = self.letter(command.wire)
@@ -77,5 +78,5 @@ class OpenwireDoor(QueuesOnly):
         return frame.forwarded(False, frame.pending_acknowledge, frame.ttl - 1)
 
     def encode_event(self, effect: Inform) -> bytes:
-        """News of a channel, of which each session makes what its client reads."""
+        """An event about a channel, from which each session makes advisories."""
         return news_of(effect)

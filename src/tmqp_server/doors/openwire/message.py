@@ -1,8 +1,8 @@
-"""Messages of OpenWire inside the server: their form, their letter, what is kept.
+"""Messages of OpenWire inside the server: their wire form, letter and stored form.
 
-A message keeps its fields as they came, ready to be dispatched again.  For clients of other
-protocols its body is what its kind says: a text as UTF-8, bytes as they are, a map and a stream as
-JSON, an object as Java has serialized it.
+A message keeps its fields as received, ready to be dispatched.  For clients of other protocols, its
+kind determines its body: a text in UTF-8, bytes unchanged, a map or a stream as JSON, an object as
+serialized by Java.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ __all__ = [
 #: The door's name and number, kept with its messages.
 DOOR: Final = "openwire"
 NUMBER: Final = 3
-#: The property that keeps a message from being delivered for so many milliseconds.
+#: The property with the delay of a message in milliseconds.
 DELAY: Final = "AMQ_SCHEDULED_DELAY"
 #: The queue of every channel.
 QUEUE: Final = 0
@@ -99,12 +99,12 @@ _TAGS: Final[dict[str, int]] = {kind: tag for tag, kind in _KINDS.items()}
 
 @final
 class OpenwireMessage(GroupedWire):
-    """The form that a message keeps.
+    """The wire form of a message.
 
-    ``reply_to`` is the temporary destination that it names for its answer, None for any other;
-    ``group`` is its JMSXGroupID, ``priority`` its JMSPriority.
+    ``reply_to`` is its JMSReplyTo if that is a temporary destination, else None; ``group`` is its
+    JMSXGroupID, ``priority`` its JMSPriority.
 
-    :param around: what ``bytes_around`` says of it.
+    :param around: the result of ``bytes_around`` for the message.
     """
 
     __slots__ = ("channel", "kept", "message_id", "reply_to", "size")
@@ -124,24 +124,24 @@ class OpenwireMessage(GroupedWire):
         self.channel = channel
         self.kept = kept_message
         self.reply_to = reply_to if reply_to is not None and reply_to.is_temporary else None
-        #: The bytes that are kept of it.
+        #: The size of its stored form in bytes.
         self.size = around + len(message_id.encode()) + 1 + len(kept_message.raw)
 
 
 def is_keyless(wire: object) -> bool:
-    """Whether a message belongs to no group."""
+    """Whether a message has no group key."""
     return isinstance(wire, OpenwireMessage) and not wire.group
 
 
 def fields_of(message: KeptMessage) -> Message:
-    """The fields of a message, each by itself."""
+    """Decode the fields of a message."""
     return read_kept_message(message.type, message.raw, KEPT_VERSION)
 
 
 def letter_of(wire: object, most_bytes: int = 1 << 24) -> Letter:
-    """What a message says.
+    """The letter of a message.
 
-    :param most_bytes: a compressed body that would be larger stays as it is.
+    :param most_bytes: a compressed body that would become larger stays compressed.
     """
     assert isinstance(wire, OpenwireMessage), "this door keeps its own messages"
     message = fields_of(wire.kept)
@@ -211,7 +211,7 @@ def _body_of(message: Message, most_bytes: int) -> tuple[str, bytes]:
 
 
 def _inflated(kind: int, content: bytes, most_bytes: int) -> bytes | None:
-    """A body that a client has compressed; None where it cannot be unpacked, or is too large."""
+    """Decompress a body; None if this fails, or the result would be too large."""
     if kind == BYTES_MESSAGE:
         content = content[4:]
     unpacker = zlib.decompressobj()
@@ -227,7 +227,7 @@ def _plain_map(entries: list[Entry]) -> dict[str, object]:
 
 
 def _plain(tag: int, value: object) -> object:
-    """A value as JSON has it: bytes in base 64, a character as a text."""
+    """A value for JSON: bytes as base64, a character as a text."""
     if tag == primitives.BYTES and isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if tag == primitives.CHARACTER and isinstance(value, int):
@@ -249,9 +249,9 @@ def _json(value: object) -> bytes:
 
 
 def message_of_letter(letter: Letter, sequence: int) -> Message:
-    """Another protocol's message.
+    """The OpenWire message for a letter.
 
-    :param sequence: its number in its queue.
+    :param sequence: the message's sequence in its queue.
     """
     is_text = _is_text(letter)
     producer = ProducerId(f"tmqp:{letter.channel}", 1, 1)
@@ -298,7 +298,7 @@ def message_of_letter(letter: Letter, sequence: int) -> Message:
 
 
 def _writable(entries: list[Entry]) -> list[Entry]:
-    """The properties that have room on the wire."""
+    """The properties that fit on the wire."""
     found: list[Entry] = []
     for entry in entries:
         try:
@@ -310,7 +310,8 @@ def _writable(entries: list[Entry]) -> list[Entry]:
 
 
 def _is_text(letter: Letter) -> bool:
-    """Whether a program gets a TextMessage: by what the message says of itself, or its body."""
+    """Whether a program gets a TextMessage: according to the message's content type, or its
+    body."""
     for name, text in letter.headers:
         if name == _KIND:
             return text != "bytes"
@@ -325,18 +326,18 @@ def _is_text(letter: Letter) -> bool:
 
 
 class OpenwireBodies(OwnBodies):
-    """What is kept of the door's messages: as other doors have it, and in the place of the body the
-    kind and the fields."""
+    """The stored form of the door's messages: the common one, with the kind and the fields as the
+    body."""
 
     name = DOOR
     number = NUMBER
 
     def letter(self, wire: object) -> Letter:
-        """What a message says."""
+        """The letter of a message."""
         return letter_of(wire)
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """A message with these texts as properties in the place of its own; typed ones stay."""
+        """Replace the text properties of a message; typed ones stay."""
         assert isinstance(wire, OpenwireMessage), "this door keeps its own messages"
         message = fields_of(wire.kept)
         entries = [each for each in _properties_of(message) if each[1] in _KINDS]
@@ -360,7 +361,8 @@ class OpenwireBodies(OwnBodies):
         return new, more
 
     def stored(self, message: EngineMessage) -> tuple[bytes, int, int]:
-        """What is kept of a message; its payload is the body, of a text without its length."""
+        """The stored form of a message.  Its payload is the body; that of a text begins after the
+        length."""
         wire = message.wire
         assert isinstance(wire, OpenwireMessage), "this door keeps its own messages"
         head = kept.stored_head(
@@ -373,7 +375,7 @@ class OpenwireBodies(OwnBodies):
         return head + bytes((own.type,)) + own.raw, len(head) + 1 + at, size
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
+        """A message from its stored form; see ``Door.restored``.
 
         :raises ValueError: when it cannot be read.
         """

@@ -2,8 +2,8 @@
 
 A queue ``N`` is the channel ``N``, a topic ``N`` the channel ``topic://N``, and temporary ones are
 ``temp-queue://N`` and ``temp-topic://N``; their names begin with that of their connection.  A name
-with commas means several destinations, each of which may say by ``queue://`` or ``topic://`` what
-it is.  ``*`` and ``>`` between the dots of a name are wildcards, for consumers.
+with commas means several destinations, each of which may begin with ``queue://`` or ``topic://``.
+``*`` and ``>`` between the dots of a name are wildcards, for consumers.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _STOMP: Final = (
 
 @final
 class JmsPlace:
-    """A destination that is one: the ``channel`` that it is, and what it was called.
-    ``is_pattern`` says that it stands for all that are like it."""
+    """A single destination with its ``channel``.  ``is_pattern`` says that its name has
+    wildcards."""
 
     __slots__ = ("channel", "destination", "is_pattern", "is_temporary", "is_topic")
 
@@ -65,7 +65,8 @@ class JmsPlace:
 
 
 def parts_of(destination: Destination) -> list[Destination]:
-    """The destinations that one means, without the options behind question marks."""
+    """The single destinations that a destination means, without the options after question
+    marks."""
     found: list[Destination] = []
     for part in destination.name.split(","):
         name = part.strip().partition("?")[0]
@@ -80,14 +81,14 @@ def parts_of(destination: Destination) -> list[Destination]:
 
 
 def place_of(destination: Destination, names: DoorNames) -> JmsPlace:
-    """The channel of a destination that is one."""
+    """The place of a single destination."""
     said = _SCHEMES[destination.type] + destination.name
     return JmsPlace(names.exact_channel(said.encode("utf-8", "replace")), destination)
 
 
 def destination_of(name: str) -> Destination:
-    """The destination that a channel is, by its name in other protocols; STOMP's way of writing
-    them is understood, too."""
+    """The destination of a channel, by the channel's name in other protocols; STOMP's prefixes are
+    also read."""
     for table in (_TYPES, _STOMP):
         for scheme, kind in table:
             if name.startswith(scheme):
@@ -96,10 +97,10 @@ def destination_of(name: str) -> Destination:
 
 
 def channel_name(destination: Destination) -> str:
-    """What clients of other protocols call the channel of a destination."""
+    """The name that clients of other protocols use for the channel of a destination."""
     return _SCHEMES[destination.type] + destination.name
 
 
 def plain_name(channel: str) -> str:
-    """A channel's name without the mark of exact ones."""
+    """A channel's name without the mark of exact names."""
     return channel.removeprefix(EXACT_MARK)

@@ -1,7 +1,7 @@
-"""What a session of OpenWire sends: messages, transactions, temporary destinations.
+"""The producing part of a session of OpenWire: messages, transactions, temporary destinations.
 
-A transaction is kept here until it is committed, which makes one batch of it: all of its messages
-and answers take effect, or none does.
+A transaction is kept here until it is committed as one batch: all of its messages and answers take
+effect, or none does.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ __all__ = ["ANSWER_BYTES", "Committed", "LocalTransaction", "Made", "ProducerSes
 ANSWER_BYTES: Final = 200
 _NOT_THERE: Final = (RESULT_BAD_REQUEST, RESULT_NOT_FOUND, RESULT_UNACCEPTABLE)
 _MOST_PLACES: Final = 1_000
-#: What the client counts of a message beside its body and its properties.
+#: The bytes that the client counts for a message besides its body and its properties.
 _LEAST_SIZE: Final = 1_024
 _SCHEDULED: Final = b"AMQ_SCHEDULED_"
 _REPEATED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
@@ -82,7 +82,7 @@ _XA_REFUSED: Final = "transactions of several resources are not served. xaErrorC
 
 @final
 class Made:
-    """What the answer to making or removing a destination is about."""
+    """The token of a command that creates or removes a destination."""
 
     __slots__ = ("asked", "channel", "removes")
 
@@ -94,7 +94,7 @@ class Made:
 
 @final
 class Sent:
-    """What the answer to a batch of one message for several destinations is about."""
+    """The token of a batch that sends one message to several destinations."""
 
     __slots__ = ("asked",)
 
@@ -104,8 +104,8 @@ class Sent:
 
 @final
 class LocalTransaction:
-    """What a transaction holds: ``commands`` in their order; ``fault``, why it can only be rolled
-    back."""
+    """An open transaction: ``commands`` in order; ``fault``, why it can only be rolled back, empty
+    if it can be committed."""
 
     __slots__ = ("commands", "fault", "number", "size")
 
@@ -118,7 +118,7 @@ class LocalTransaction:
 
 @final
 class Committed:
-    """What the answer to a batch of a transaction is about."""
+    """The token of the batch of a committed transaction."""
 
     __slots__ = ("asked", "transaction")
 
@@ -128,7 +128,7 @@ class Committed:
 
 
 class ProducerSession(RespondingSession):
-    """The part of a session that sends, and keeps transactions."""
+    """The part of a session that sends messages and keeps transactions."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
@@ -142,16 +142,16 @@ class ProducerSession(RespondingSession):
         self._transactions_bytes = 0
         self._measured = ""
         self._around = 0
-        #: Where the last message was to go, and what an exception about it begins with.
+        #: The destination of the last message, and the beginning of an exception about it.
         self._last_name = ""
         self._what = "message to ''"
 
     # -- destinations ---------------------------------------------------------------------------
 
     def _places_of(self, destination: Destination | None) -> list[JmsPlace]:
-        """What a destination means.
+        """The places of a destination.
 
-        :raises CommandError: when it means nothing here.
+        :raises CommandError: when it has no name, or names too many destinations.
         """
         if destination is None:
             raise CommandError(INVALID_DESTINATION, "no destination is named")
@@ -177,7 +177,7 @@ class ProducerSession(RespondingSession):
     def _destination(
         self, info: DestinationInfo, commands: list[EngineCommand], now: float
     ) -> None:
-        """Make or remove a destination, as a rule a temporary one."""
+        """Create or remove a destination, usually a temporary one."""
         destination = info.destination
         name = "" if destination is None else destination.name
         asked = self._asked(f"destination {name[:64]!r}", info)
@@ -222,7 +222,7 @@ class ProducerSession(RespondingSession):
         )
 
     def _made(self, effect: Reply, made: Made) -> None:
-        """A destination was made or removed, or was not."""
+        """Handle the result of creating or removing a destination."""
         code = effect.code
         was_done = code in (RESULT_OK, RESULT_DUPLICATE)
         if was_done == made.removes:
@@ -241,7 +241,7 @@ class ProducerSession(RespondingSession):
     # -- producers ------------------------------------------------------------------------------
 
     def _produce(self, info: ProducerInfo, commands: list[EngineCommand], now: float) -> None:
-        """A producer begins: the destination that it names is made, as ActiveMQ does it."""
+        """Begin a producer; like ActiveMQ, create the destination that it names."""
         asked = self._asked("producer", info)
         most = self._context.limits.max_producers
         if len(self._producers) >= most:
@@ -295,9 +295,9 @@ class ProducerSession(RespondingSession):
             commands.append(push)
 
     def _pushes_of(self, message: Message, now: float) -> list[Push]:
-        """The pushes that a message means, one a destination.
+        """The pushes of a message, one for each destination.
 
-        :raises CommandError: when it cannot be sent.
+        :raises CommandError: when the message cannot be sent.
         """
         message_id = message.message_id
         kept = message.kept
@@ -328,26 +328,27 @@ class ProducerSession(RespondingSession):
         return found
 
     def _around_of(self, channel: str) -> int:
-        """What is kept of a message beside its id and its fields, in bytes."""
+        """The bytes of a stored message besides its id and its fields."""
         if channel != self._measured:
             self._measured = channel
             self._around = bytes_around(self._client_id, channel)
         return self._around
 
     def _not_sent(self, wire: OpenwireMessage, code: int) -> None:
-        """A message was refused."""
+        """Report that a message was refused."""
         asked = self._unconfirmed.pop(wire.message_id, None)
         name = self._context.names.foreign_name(wire.channel).decode("utf-8", "replace")
         if asked is None:
             asked = AskedCommand(f"message to {name[:64]!r}", 0)
         if code in _NOT_THERE and name.startswith(TEMPORARY_SCHEMES):
-            # A push does not make it: it would belong to nobody.
+            # A push does not create it, because it would have no owner.
             self._fail(asked, INVALID_DESTINATION, "the temporary destination no longer exists")
         else:
             self._fail(asked, *fault_of_code(code))
 
     def _sent(self, asked: AskedCommand, code: int) -> None:
-        """A message for several destinations is with all of them, or with none."""
+        """Handle the result of a message for several destinations, which reaches all or none of
+        them."""
         if code == RESULT_OK:
             self._settle(asked)
         else:
@@ -360,14 +361,14 @@ class ProducerSession(RespondingSession):
         if effect.positive:
             self._settle(asked)
         else:
-            self._fail(asked, JMS, f"not taken: {effect.reason or 'refused'}")
+            self._fail(asked, JMS, f"not accepted: {effect.reason or 'refused'}")
 
     # -- transactions ---------------------------------------------------------------------------
 
     def _transaction_of(self, wanted: TransactionId | None) -> LocalTransaction | None:
-        """The transaction that a command belongs to, if it does.
+        """The transaction that a command belongs to; None if it belongs to none.
 
-        :raises CommandError: when there is no such.
+        :raises CommandError: when the transaction does not exist, or is an XA transaction.
         """
         if wanted is None:
             return None
@@ -379,14 +380,14 @@ class ProducerSession(RespondingSession):
         return found
 
     def _spoil(self, wanted: TransactionId | None, text: str) -> None:
-        """Something of a transaction could not be done: it can only be rolled back."""
+        """Mark a transaction as failed: it can only be rolled back."""
         if isinstance(wanted, LocalTransactionId):
             transaction = self._transactions.get(wanted.value)
             if transaction is not None and not transaction.fault:
                 transaction.fault = text
 
     def _add(self, transaction: LocalTransaction, command: EngineCommand, size: int) -> None:
-        """Put a command into a transaction, if there is room in it."""
+        """Add a command to a transaction; a limit that is exceeded spoils the transaction."""
         limits = self._context.limits
         if transaction.fault:
             return
@@ -401,7 +402,7 @@ class ProducerSession(RespondingSession):
             self._transactions_bytes += size
 
     def _transact(self, info: TransactionInfo, commands: list[EngineCommand], now: float) -> None:
-        """Begin, commit or roll back."""
+        """Begin, commit or roll back a transaction."""
         wanted = info.transaction
         asked = self._asked("transaction", info)
         if not isinstance(wanted, LocalTransactionId):
@@ -421,7 +422,7 @@ class ProducerSession(RespondingSession):
     def _begin_transaction(self, number: int, asked: AskedCommand) -> None:
         most = self._context.limits.max_transactions
         if number in self._transactions:
-            # A client that has come back by failover says it again.
+            # A client repeats BEGIN after a failover.
             self._settle(asked)
         elif len(self._transactions) >= most:
             self._fail(asked, OVER_LIMIT, f"a connection has at most {most} open transactions")
@@ -430,7 +431,7 @@ class ProducerSession(RespondingSession):
             self._settle(asked)
 
     def _take_transaction(self, number: int) -> LocalTransaction | None:
-        """End a transaction; None when there is no such."""
+        """Remove a transaction; None if it does not exist."""
         transaction = self._transactions.pop(number, None)
         if transaction is not None:
             self._transactions_bytes -= transaction.size
@@ -451,10 +452,10 @@ class ProducerSession(RespondingSession):
             self._settle(asked)
 
     def _rolled_back(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
-        """A transaction came to nothing."""
+        """Called when a transaction was rolled back."""
 
     def _done(self, transaction: LocalTransaction, commands: list[EngineCommand]) -> None:
-        """All of a transaction was done."""
+        """Called when a transaction was committed."""
 
     def _batch_answered(self, effect: Reply, committed: Committed) -> Sequence[EngineCommand]:
         commands: list[EngineCommand] = []
@@ -469,12 +470,13 @@ class ProducerSession(RespondingSession):
         return commands
 
     def held_bytes(self) -> int:
-        """Half a frame, what waits for the decision about the client, and transactions."""
+        """Bytes of an incomplete frame, of input that waits for the decision about the client, and
+        of open transactions."""
         return super().held_bytes() + self._transactions_bytes
 
 
 def _client_size(message: Message) -> int:
-    """What the client counts of a message in its producer's window."""
+    """The size that the client counts for a message in its producer's window."""
     size = _LEAST_SIZE
     for part in (message.content, message.properties):
         if part is not None:
@@ -483,9 +485,9 @@ def _client_size(message: Message) -> int:
 
 
 def _delay_of(message: Message) -> int:
-    """How long a message is kept from being delivered, in milliseconds.
+    """For how many milliseconds a message is deferred.
 
-    :raises CommandError: when it is to be repeated.
+    :raises CommandError: when the delay is invalid, or the message is to be repeated.
     """
     properties = message.properties
     if properties is None or _SCHEDULED not in properties:

@@ -1,8 +1,9 @@
-"""One connection of OpenWire: commands of the client into the broker's, effects into frames.
+"""One connection of OpenWire: turns the client's commands into the broker's, and effects into
+frames.
 
-Theory of operation.  After the negotiation the client introduces itself, and the broker is asked to
-let it in; what comes meanwhile waits.  Then each command is carried out as it comes, and answered
-where the client wants that.
+Theory of operation.  After the negotiation, the client introduces itself, and the session asks the
+broker to accept it; further commands wait.  Then each command is carried out when it arrives, and
+answered if the client wants a response.
 """
 
 from __future__ import annotations
@@ -88,12 +89,13 @@ class OpenwireSession(LookingSession):
         events = self._wire.receive(data, now)
         self.outbound_bytes += 1  # the negotiation may have been answered
         if self._hello is None:
-            # By ``failover:`` a client that comes back says first that it is fault-tolerant.
+            # With ``failover:``, a client that reconnects first sends that it is fault-tolerant.
             events = [each for each in events if not isinstance(each, ConnectionControl)]
         return self.take(events, now)
 
     def fault_of(self, event: Event) -> str:
-        """Somebody begins with something else, or with a version that nobody speaks."""
+        """Why the connection ends, if the peer begins with anything but ConnectionInfo, or with an
+        unsupported version."""
         if isinstance(event, ConnectionInfo):
             return ""
         self._connect_due = _NEVER
@@ -106,7 +108,7 @@ class OpenwireSession(LookingSession):
         return text
 
     def begin(self, event: Event) -> None:
-        """Note who the client says that it is."""
+        """Note the client's ConnectionInfo."""
         assert isinstance(event, ConnectionInfo), "anything else is a fault"
         self._connect_due = _NEVER
         self._hello = event
@@ -114,7 +116,7 @@ class OpenwireSession(LookingSession):
         self._agreed()
 
     def introduction(self) -> Connect:
-        """Ask the broker to let the client in, under its client id."""
+        """Ask the broker to accept the client under its client id."""
         hello = self._hello
         assert hello is not None, "it has begun"
         said = hello.client_id or hello.connection
@@ -137,7 +139,7 @@ class OpenwireSession(LookingSession):
         )
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[EngineCommand]:
-        """What commands ask for."""
+        """The broker's commands for those of the client."""
         commands: list[EngineCommand] = []
         for event in events:
             if self.closed or self._ending:
@@ -156,9 +158,10 @@ class OpenwireSession(LookingSession):
         return self._rows.joined(commands)
 
     def _connected(self, info: ConnectionInfo, commands: list[EngineCommand], now: float) -> None:
-        """The client was let in: its introduction is the first of its commands."""
+        """Answer ConnectionInfo, the first command that is carried out once the client is
+        accepted."""
         if self._hello is not info:
-            self._fail(self._asked("connection", info), JMS, "it exists already")
+            self._fail(self._asked("connection", info), JMS, "the connection exists already")
             return
         context = self._context
         self._say(BrokerInfo(context.broker_id, context.options.broker_name))
@@ -166,7 +169,8 @@ class OpenwireSession(LookingSession):
         self.hurried = True
 
     def _session(self, info: SessionInfo, commands: list[EngineCommand], now: float) -> None:
-        """A session is nothing but a part of the ids of its consumers and producers."""
+        """Answer SessionInfo; a session is only a part of the ids of its consumers and
+        producers."""
         self._settle(self._asked("session", info))
 
     def _start_consumer(
@@ -179,7 +183,7 @@ class OpenwireSession(LookingSession):
             self._consume(info, commands, now)
 
     def _remove(self, info: RemoveInfo, commands: list[EngineCommand], now: float) -> None:
-        """A connection, session, consumer or producer ends."""
+        """End a connection, session, consumer or producer."""
         asked = self._asked("removal", info)
         owner = info.owner
         if isinstance(owner, ProducerId):
@@ -206,11 +210,11 @@ class OpenwireSession(LookingSession):
         commands += self.end("the client has disconnected")
 
     def _nothing(self, command: Command, commands: list[EngineCommand], now: float) -> None:
-        """What means nothing to a server is taken."""
+        """Accept a command that has no meaning for a server."""
         self._settle(self._asked("command", command))
 
     def end(self, reason: str) -> Sequence[EngineCommand]:
-        """The connection is over, and its temporary destinations with it."""
+        """End the connection and its temporary destinations."""
         if self.closed:
             return NOTHING
         self._let_go()
@@ -218,13 +222,13 @@ class OpenwireSession(LookingSession):
         return super().end(reason)
 
     def take_back(self, waiting: int) -> tuple[int, Sequence[EngineCommand]]:
-        """The connection ends, and maybe without a word."""
+        """The connection ends, perhaps without a message."""
         self._let_go()
         return super().take_back(waiting)
 
     def _let_go(self) -> None:
-        """Free what the door keeps for the connection: temporary destinations and durable
-        subscriptions.  Once only: they may be somebody else's by the next time."""
+        """Free the connection's temporary destinations and durable subscriptions in the door, once
+        only, because other connections may use them afterwards."""
         for channel in list(self._temporary):
             self._forget_temporary(channel)
         for consumer in self._consumers.values():
@@ -240,7 +244,7 @@ class OpenwireSession(LookingSession):
         if isinstance(effect, Refuse):
             self._refused(effect.code)
         elif isinstance(effect, CloseSession):
-            # The broker has forgotten it: nothing more is to be done there.
+            # The broker has already removed the session.
             self._standing = STRANGER
             self._wire.send_refusal(effect.reason)
             self.outbound_bytes += 1
@@ -259,7 +263,7 @@ class OpenwireSession(LookingSession):
         return NOTHING
 
     def _refused(self, code: int) -> None:
-        """The client is not let in."""
+        """Report that the client was refused."""
         hello = self._hello
         if hello is None:
             return
@@ -307,11 +311,11 @@ class OpenwireSession(LookingSession):
     # -- time -----------------------------------------------------------------------------------
 
     def excuse_silence(self, now: float) -> None:
-        """The peer was not read from."""
+        """Count the peer as heard now, because it was not read from."""
         self._wire.excuse_silence(now)
 
     def next_deadline(self) -> float | None:
-        """When the client must have introduced itself, or signs of life or pulls are due."""
+        """When the introduction, a heartbeat or the end of a pull is due."""
         if self.closed:
             return None
         due = self._connect_due
@@ -321,7 +325,7 @@ class OpenwireSession(LookingSession):
         return None if due == _NEVER else due
 
     def on_deadline(self, now: float) -> Sequence[EngineCommand]:
-        """Send a heartbeat, answer pulls, or give up."""
+        """Send a heartbeat, answer pulls, or give up the peer."""
         if self.closed:
             return NOTHING
         if now >= self._connect_due:

@@ -1,8 +1,8 @@
-"""Consumers of OpenWire that are more than one queue or topic: durable subscriptions, wildcards and
+"""Consumers of OpenWire beyond a single queue or topic: durable subscriptions, wildcards and
 virtual topics.
 
-A durable subscription is looked for, made if it is not there, and then joined.  A consumer with
-wildcards joins what is like its name, now and whenever something of such a name is made.
+A durable subscription is looked up, created if it does not exist, and then joined.  A consumer with
+wildcards joins all matching destinations, now and whenever one is created.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_FED: Final = 1_000
 
 @final
 class LookedFor:
-    """What the answer is about to looking for a durable subscription."""
+    """The token of the lookup of a durable subscription."""
 
     __slots__ = ("asked", "consumer", "subscription")
 
@@ -60,7 +60,7 @@ class LookedFor:
 
 @final
 class Listed:
-    """What the answer is about to looking for what is like a name."""
+    """The token of the list of channels that may match a pattern."""
 
     __slots__ = ("asked", "consumer", "pattern")
 
@@ -72,7 +72,7 @@ class Listed:
 
 @final
 class Unsubscribed:
-    """What the answer is about to removing a durable subscription."""
+    """The token of the removal of a durable subscription."""
 
     __slots__ = ("asked",)
 
@@ -81,11 +81,11 @@ class Unsubscribed:
 
 
 class SubscriberSession(AdvisingSession):
-    """The part of a session that subscribes."""
+    """The subscribing part of a session."""
 
     def __init__(self, context: OpenwireContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        #: What consumers with wildcards have to join, when all that is queued has left.
+        #: The places that consumers with wildcards join when everything queued was written.
         self._to_join: list[tuple[Consumer, JmsPlace]] = []
         #: The name of the client in its durable subscriptions.
         self._durable_id = ""
@@ -95,9 +95,9 @@ class SubscriberSession(AdvisingSession):
     def _begin_consumer(
         self, info: ConsumerInfo, asked: AskedCommand, commands: list[EngineCommand]
     ) -> None:
-        """Begin a consumer of whatever kind.
+        """Begin a consumer of any kind.
 
-        :raises CommandError: when it cannot be.
+        :raises CommandError: when it cannot begin.
         """
         destination = info.destination
         if info.subscription is not None and destination is not None and destination.is_topic:
@@ -119,7 +119,7 @@ class SubscriberSession(AdvisingSession):
     ) -> None:
         """Begin the consumer of a durable subscription.
 
-        :raises CommandError: when it cannot be.
+        :raises CommandError: when it cannot begin.
         """
         places = self._places_of(info.destination)
         if len(places) != 1:
@@ -138,7 +138,7 @@ class SubscriberSession(AdvisingSession):
         commands.append(look(self._number, LookedFor(asked, consumer, subscription), subscription))
 
     def _looked(self, effect: Reply, looked: LookedFor) -> Sequence[EngineCommand]:
-        """It is known whether a durable subscription is there."""
+        """Handle the lookup of a durable subscription: create what is missing, and join."""
         consumer = looked.consumer
         if effect.code not in (RESULT_OK, RESULT_NOT_FOUND):
             self._fail(looked.asked, *fault_of_code(effect.code))
@@ -163,14 +163,14 @@ class SubscriberSession(AdvisingSession):
         return commands
 
     def _end_durable(self, consumer: Consumer) -> None:
-        """The consumer of a durable subscription has ended: another may come."""
+        """Let another consumer use the durable subscription of one that has ended."""
         if consumer.kept_in:
             self._context.in_use.discard(consumer.kept_in)
 
     def _unsubscribe(
         self, info: RemoveSubscriptionInfo, commands: list[EngineCommand], now: float
     ) -> None:
-        """A durable subscription is no more."""
+        """Remove a durable subscription."""
         name = info.name or ""
         asked = self._asked(f"durable subscription {name[:64]!r}", info)
         channel = durable_channel(self._durable_id, name, self._context.names)
@@ -188,14 +188,15 @@ class SubscriberSession(AdvisingSession):
             self._fail(removed.asked, *fault_of_code(effect.code))
 
     def _is_unwanted(self, effect: Deliver, consumer: Consumer) -> bool:
-        """Whether a durable subscription has a message of its own connection, and wants none."""
+        """Whether a message is from the consumer's own connection, and its durable subscription
+        does not want these."""
         info = consumer.info
         return info.no_local and consumer.kept_in != "" and effect.message.source == self._client_id
 
     # -- wildcards --------------------------------------------------------------------------------
 
     def _listed(self, effect: Reply, listed: Listed) -> Sequence[EngineCommand]:
-        """What is like a name is joined."""
+        """Join the listed channels that match the pattern."""
         commands: list[EngineCommand] = []
         if effect.code != RESULT_OK:
             self._fail(listed.asked, *fault_of_code(effect.code))
@@ -211,7 +212,7 @@ class SubscriberSession(AdvisingSession):
         return commands
 
     def _like(self, pattern: JmsPlace, channel: str) -> JmsPlace | None:
-        """The destination that a channel is, if it is like a name."""
+        """The place of a channel, if it matches the pattern; else None."""
         names = self._context.names
         wanted = pattern.destination
         name = name_like(wanted.name, channel, names, is_topic=pattern.is_topic)
@@ -225,7 +226,7 @@ class SubscriberSession(AdvisingSession):
         self._join(consumer, place, None, commands)
 
     def deliver(self, data: bytes) -> None:
-        """Take news of a channel: those join it who want what is like it."""
+        """Handle an event about a channel: note consumers whose patterns match a new one."""
         super().deliver(data)
         if not data.startswith(b"+"):
             return
@@ -238,7 +239,7 @@ class SubscriberSession(AdvisingSession):
                     self.wants_written = True
 
     def written(self, now: float) -> Sequence[EngineCommand]:
-        """All that was queued has left."""
+        """Everything queued was written: acknowledge unwanted messages, and join noted channels."""
         commands: list[EngineCommand] = []
         if self.closed:
             return commands
@@ -255,7 +256,7 @@ class SubscriberSession(AdvisingSession):
     # -- virtual topics ---------------------------------------------------------------------------
 
     def _make_feed(self, place: JmsPlace, commands: list[EngineCommand]) -> None:
-        """Let a queue get what is sent to its virtual topic, if it is one of such."""
+        """Feed a queue from its virtual topic, if it has one."""
         if place.destination.is_topic or place.is_temporary:
             return
         name = virtual_topic_of(place.destination.name)

@@ -1,6 +1,6 @@
-"""Selectors of JMS: a condition in a subset of SQL-92 about what a message says.
+"""Selectors of JMS: conditions about messages, in a subset of SQL-92.
 
-:func:`read_selector` reads one, :class:`SelectorFilter` is the filter that it makes.
+:func:`read_selector` parses a selector, :class:`SelectorFilter` is the filter made from it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _PERSISTENT: Final = "persistent"
 
 
 class _Said:
-    """What a letter says under the names that JMS has."""
+    """The values of a letter, by the names that JMS gives them."""
 
     __slots__ = ("_letter",)
 
@@ -30,7 +30,7 @@ class _Said:
         self._letter = letter
 
     def find(self, name: str) -> Value:
-        """What it says, or None."""
+        """The value of this name; None if the message does not have it."""
         letter = self._letter
         if name.startswith("JMS"):
             if name == "JMSPriority":
@@ -65,17 +65,17 @@ class _Said:
 
 
 def language_of(*, converts: bool) -> str:
-    """The language of a selector that is read in this way; see ``read_selector``."""
+    """The filter language for selectors, with or without conversion; see ``read_selector``."""
     return _CONVERTING if converts else _LANGUAGE
 
 
 @final
 class SelectorFilter(TextFilter):
-    """Accepts messages of which a selector is true.
+    """Accepts messages for which a selector is true.
 
-    :param text: as the client has written it.
-    :param node: the selector.
-    :param converts: how the selector was read.
+    :param text: the selector as the client wrote it.
+    :param node: the parsed selector.
+    :param converts: as for ``read_selector``.
     """
 
     def __init__(self, text: str, node: Node, *, converts: bool) -> None:
@@ -83,17 +83,17 @@ class SelectorFilter(TextFilter):
         self._node = node
 
     def accepts(self, message: Message) -> bool:
-        """Whether it is true; where it is unknown, it is not."""
+        """Whether the selector is true for the message; unknown counts as false."""
         letters = self.letters
         assert letters is not None, "who makes a selector says who reads messages"
         return self._node.of(_Said(letters.of(message)).find) is True
 
 
 def selector_filter(text: str, letters: Letters, *, converts: bool = False) -> SelectorFilter:
-    """The filter of a selector.
+    """The filter for a selector.
 
     :param converts: see ``read_selector``.
-    :raises FilterError: when it cannot be understood; the text says why.
+    :raises FilterError: when the selector is invalid; the text says why.
     """
     made = SelectorFilter(text, read_selector(text, converts=converts), converts=converts)
     made.letters = letters

@@ -1,10 +1,10 @@
-"""How a selector is written: words, and how they stand together.
+"""The grammar of selectors: parses a text into nodes.
 
-From the weakest to the strongest: OR; AND; NOT; a comparison, BETWEEN, IN, LIKE, IS NULL; ``+ -``;
-``* /``; a sign.  Keywords count in any case, names as they are written.  A text is in single
-quotes, and two of them inside are one.
+Operators from the weakest to the strongest: OR; AND; NOT; comparisons, BETWEEN, IN, LIKE, IS NULL;
+``+ -``; ``* /``; a sign.  Keywords ignore case, names do not.  A text is in single quotes, and two
+single quotes inside mean one.
 
-What a selector may be is bounded: its bytes, and how deep it nests.
+The length and the nesting depth of a selector are limited.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def _is_name_part(character: str) -> bool:
 
 
 def _tokens(text: str) -> list[_Token]:
-    """The words of a selector.
+    """Divide a selector into tokens.
 
-    :raises FilterError: for what is none.
+    :raises FilterError: for an invalid token.
     """
     found: list[_Token] = []
     at = 0
@@ -147,7 +147,7 @@ def _read_number(text: str, at: int, found: list[_Token]) -> int:
 
 
 def _end_number(text: str, at: int, end: int, found: list[_Token], base: int) -> int:
-    """A whole number, behind which ``L`` may stand."""
+    """Add a whole number, which ``L`` may follow; returns where it ends."""
     try:
         value = int(text[at:end], base)
     except ValueError:
@@ -174,7 +174,7 @@ def _read_sign(text: str, at: int, found: list[_Token]) -> int:
 
 @final
 class _Reader:
-    """Reads the words of a selector one after the other."""
+    """Parses the tokens of a selector."""
 
     __slots__ = ("_at", "_converts", "_depth", "_tokens")
 
@@ -185,7 +185,7 @@ class _Reader:
         self._depth = 0
 
     def whole(self) -> Node:
-        """All of it."""
+        """Parse all tokens."""
         found = self._or()
         if self._tokens[self._at].kind != _END:
             raise self._unexpected("its end")
@@ -196,7 +196,8 @@ class _Reader:
         return FilterError(f"the selector has {token.text} where {wanted} should be")
 
     def _takes(self, kind: int, *texts: str) -> str:
-        """The next word, if it is one of these; empty and nothing is taken otherwise."""
+        """Take the next token if it is one of *texts*; else return an empty text and take
+        nothing."""
         token = self._tokens[self._at]
         if token.kind != kind or token.text not in texts:
             return ""
@@ -253,7 +254,7 @@ class _Reader:
         return Not(found) if negative else found
 
     def _behind(self, word: str, left: Node) -> Node:
-        """What follows BETWEEN, IN or LIKE."""
+        """Parse what follows BETWEEN, IN or LIKE."""
         if word == "BETWEEN":
             low = self._sum()
             self._must(_WORD, "AND")
@@ -323,7 +324,7 @@ class _Reader:
 
 
 def _segments(pattern: str, escape: str) -> list[list[str | None]]:
-    """A pattern of LIKE, cut at its percent signs.
+    """Divide a pattern of LIKE at its percent signs; None in a segment is any character.
 
     :raises FilterError: when nothing follows an escape.
     """
@@ -345,11 +346,11 @@ def _segments(pattern: str, escape: str) -> list[list[str | None]]:
 
 
 def read_selector(text: str, *, converts: bool = False) -> Node:
-    """A selector.
+    """Parse a selector.
 
-    :param converts: a text that is compared with a number, or with true or false, counts as one if
-        it reads so: for protocols whose properties are all texts.
-    :raises FilterError: when it cannot be understood, or is too long; the text says why.
+    :param converts: convert a text that is compared with a number, or with true or false, if
+        possible: for protocols whose properties are all texts.
+    :raises FilterError: when it is invalid or too long; the text says why.
     """
     if len(text.encode("utf-8", "replace")) > MAX_FILTER_BYTES:
         raise FilterError(f"a selector has at most {MAX_FILTER_BYTES} bytes")

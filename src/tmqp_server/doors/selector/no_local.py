@@ -1,4 +1,4 @@
-"""A filter for consumers that do not want what their own connection has sent."""
+"""A filter for consumers that do not want messages of their own connection."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NO_LOCAL: Final = "no-local"
 
 @final
 class NoLocal(SubscriptionFilter):
-    """Accepts what others have sent.
+    """Accepts messages of other clients.
 
-    :param source: the client.
-    :param also: what else must accept it; None for nothing.
+    :param source: the client's id.
+    :param also: a filter that must also accept the message; None for none.
     """
 
     def __init__(self, source: str, also: SubscriptionFilter | None) -> None:
@@ -24,17 +24,17 @@ class NoLocal(SubscriptionFilter):
         self._also = also
 
     def accepts(self, message: Message) -> bool:
-        """Whether it is another's."""
+        """Whether the message is another client's, and the other filter accepts it."""
         if message.source == self._source:
             return False
         return self._also is None or self._also.accepts(message)
 
     def identity(self) -> object:
-        """The client, and what else is wanted."""
+        """The client, and the identity of the other filter."""
         return _NO_LOCAL, self._source, None if self._also is None else self._also.identity()
 
     def family(self) -> object:
-        """They all look at the sender, if at nothing else."""
+        """The family of these filters, which all look at the sender."""
         return _NO_LOCAL if self._also is None else None
 
     def key_of(self, message: Message) -> object:
@@ -42,5 +42,6 @@ class NoLocal(SubscriptionFilter):
         return message.source if self._also is None else None
 
     def is_counted(self) -> bool:
-        """Every connection has one of its own; what else is wanted is like any other filter."""
+        """Whether the other filter counts: this one is different for each connection, so it does
+        not."""
         return self._also is not None

@@ -1,9 +1,9 @@
-"""The parts of a selector, and what they are of a message.
+"""The nodes of a parsed selector, and their values for a message.
 
-A value is a text, a number, true or false, or None: unknown, as whatever a message does not say.
-Logic has three values, as SQL has it: what is compared with None is unknown, NOT of unknown is
-unknown, and a selector selects where it is true.  Values of unlike kinds are unequal and in no
-order, as ActiveMQ has it; texts, true and false are equal or unequal and nothing else.
+A value is a text, a number, true or false, or None for unknown: the value of whatever a message
+does not have.  As in SQL, logic has three values: a comparison with None is unknown, NOT unknown is
+unknown, and a selector accepts a message only if it is true.  As in ActiveMQ, values of different
+kinds are unequal and have no order; texts, true and false can only be equal or unequal.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Node:
     __slots__ = ()
 
     def of(self, lookup: Lookup) -> Value:
-        """Its value for a message."""
+        """The node's value for a message."""
         raise NotImplementedError
 
 
@@ -55,7 +55,7 @@ def _is_number(value: Value) -> bool:
 
 
 class Literal(Node):
-    """A value that is written down."""
+    """A literal value."""
 
     __slots__ = ("value",)
 
@@ -68,7 +68,7 @@ class Literal(Node):
 
 
 class Identifier(Node):
-    """What a message says under a name."""
+    """The value that a message has under a name."""
 
     __slots__ = ("name",)
 
@@ -76,7 +76,7 @@ class Identifier(Node):
         self.name = name
 
     def of(self, lookup: Lookup) -> Value:
-        """What it says, or None."""
+        """The message's value; None if it has none."""
         return lookup(self.name)
 
 
@@ -89,7 +89,7 @@ class Not(Node):
         self.inner = inner
 
     def of(self, lookup: Lookup) -> Value:
-        """The contrary; unknown of what is neither true nor false."""
+        """The opposite of true or false; unknown for any other value."""
         value = self.inner.of(lookup)
         return not value if isinstance(value, bool) else None
 
@@ -107,7 +107,8 @@ class _Junction(Node):
         self.decides = decides
 
     def of(self, lookup: Lookup) -> Value:
-        """What decides if one part is that, else unknown if one is."""
+        """The deciding value if one part has it; else unknown if one part is unknown or not a truth
+        value."""
         found: Value = not self.decides
         for part in self.parts:
             value = part.of(lookup)
@@ -119,7 +120,7 @@ class _Junction(Node):
 
 
 class And(_Junction):
-    """AND: false if one is."""
+    """AND: false if one part is false."""
 
     __slots__ = ()
 
@@ -128,7 +129,7 @@ class And(_Junction):
 
 
 class Or(_Junction):
-    """OR: true if one is."""
+    """OR: true if one part is true."""
 
     __slots__ = ()
 
@@ -137,10 +138,10 @@ class Or(_Junction):
 
 
 class Compared(Node):
-    """Two values and one of ``= <> < > <= >=``.
+    """A comparison of two values by one of ``= <> < > <= >=``.
 
-    :param converts: a text that is compared with a number, or with true or false, counts as one if
-        it reads so.
+    :param converts: convert a text that is compared with a number, or with true or false, if
+        possible.
     """
 
     __slots__ = ("converts", "left", "operator", "right")
@@ -152,7 +153,7 @@ class Compared(Node):
         self.converts = converts
 
     def of(self, lookup: Lookup) -> Value:
-        """Whether it holds."""
+        """Whether the comparison holds."""
         left, right = self.left.of(lookup), self.right.of(lookup)
         if self.converts:
             left, right = _converted(left, right), _converted(right, left)
@@ -160,7 +161,8 @@ class Compared(Node):
 
 
 def _converted(value: Value, other: Value) -> Value:
-    """A text as what it is compared with, if that is no text and it reads so."""
+    """Convert a text for a comparison with another kind of value: to a number if it reads as one,
+    or to whether it reads ``true``."""
     if not isinstance(value, str) or other is None or isinstance(other, str):
         return value
     if isinstance(other, bool):
@@ -174,7 +176,7 @@ def _converted(value: Value, other: Value) -> Value:
 
 
 def compared(left: Value, operator: str, right: Value) -> Value:
-    """Whether a comparison holds."""
+    """The result of a comparison; None for unknown."""
     if left is None or right is None:
         return None
     if _is_number(left) and _is_number(right):
@@ -199,7 +201,7 @@ def _ordered(left: float, operator: str, right: float) -> bool:
 
 
 class Between(Node):
-    """BETWEEN, whose bounds count: the two comparisons that it is short for."""
+    """BETWEEN, as two comparisons; the bounds are included."""
 
     __slots__ = ("both",)
 
@@ -209,7 +211,7 @@ class Between(Node):
         self.both = And([above, below])
 
     def of(self, lookup: Lookup) -> Value:
-        """Whether both hold."""
+        """Whether both comparisons hold."""
         return self.both.of(lookup)
 
 
@@ -223,7 +225,7 @@ class In(Node):
         self.texts = texts
 
     def of(self, lookup: Lookup) -> Value:
-        """Whether it is one of them."""
+        """Whether the value is in the list."""
         value = self.inner.of(lookup)
         if value is None:
             return None
@@ -231,7 +233,7 @@ class In(Node):
 
 
 class IsNull(Node):
-    """IS NULL, which is never unknown."""
+    """IS NULL, whose value is never unknown."""
 
     __slots__ = ("inner",)
 
@@ -239,14 +241,14 @@ class IsNull(Node):
         self.inner = inner
 
     def of(self, lookup: Lookup) -> Value:
-        """Whether the message does not say it."""
+        """Whether the value is unknown."""
         return self.inner.of(lookup) is None
 
 
 class Like(Node):
     """LIKE: ``%`` stands for any text, ``_`` for one character.
 
-    :param segments: what stands between the percent signs; None in one is any character.
+    :param segments: the parts between the percent signs; None in one is any character.
     """
 
     __slots__ = ("inner", "segments")
@@ -256,14 +258,15 @@ class Like(Node):
         self.segments = segments
 
     def of(self, lookup: Lookup) -> Value:
-        """Whether a text is like that."""
+        """Whether the value is a text that matches the pattern."""
         value = self.inner.of(lookup)
         if value is None:
             return None
         return isinstance(value, str) and self._matches(value)
 
     def _matches(self, text: str) -> bool:
-        """Each segment is taken where it comes first, which leaves most for those behind it."""
+        """Match each segment at its first occurrence, which leaves the most text for the following
+        ones."""
         segments = self.segments
         first, last = segments[0], segments[-1]
         if len(segments) == 1:
@@ -290,7 +293,7 @@ def _stands_at(text: str, at: int, segment: list[str | None]) -> bool:
 
 
 class Signed(Node):
-    """A sign before a number."""
+    """A number with a sign."""
 
     __slots__ = ("inner", "negative")
 
@@ -299,7 +302,7 @@ class Signed(Node):
         self.negative = negative
 
     def of(self, lookup: Lookup) -> Value:
-        """The number; unknown of what is none."""
+        """The number; unknown if the value is not a number."""
         value = self.inner.of(lookup)
         if value is None or isinstance(value, (str, bool)):
             return None
@@ -307,7 +310,7 @@ class Signed(Node):
 
 
 class Counted(Node):
-    """Two numbers and one of ``+ - * /``."""
+    """An operation on two numbers, one of ``+ - * /``."""
 
     __slots__ = ("left", "operator", "right")
 
@@ -317,7 +320,8 @@ class Counted(Node):
         self.right = right
 
     def of(self, lookup: Lookup) -> Value:
-        """The number; unknown of what is none, divided by 0, or too large."""
+        """The number; unknown for operands that are not numbers, a division by 0, or a result out
+        of range."""
         left, right = self.left.of(lookup), self.right.of(lookup)
         if left is None or isinstance(left, (str, bool)):
             return None

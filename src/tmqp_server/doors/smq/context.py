@@ -19,8 +19,8 @@ __all__ = ["SmqContext"]
 class SmqContext:
     """The context of a session; the parameters are those of ``SmqDoor``.
 
-    ``known`` are the queues that were used through this door, by channel, in the order of their
-    first use.
+    ``known`` are the names of the queues that were used through this door, by channel, in the order
+    of their first use.
     """
 
     __slots__ = ("extras", "ids", "known", "limits", "names", "new_id", "options")
@@ -34,8 +34,8 @@ class SmqContext:
         self.names = names
         self.known: dict[str, bytes] = {}
         self.ids = CountedIds(new_id())
-        #: What each push says: how its queue is made, in which what is not done goes back as often
-        #: as it takes; and that it waits for room.
+        #: The extras of each push: the options of its queue, without a limit on redeliveries, and
+        #: how long it waits for room.
         self.extras = PushExtras(
             QueueChanges(
                 status=STATUS_ROUND_ROBIN,
@@ -47,15 +47,15 @@ class SmqContext:
         )
 
     def changes(self) -> QueueChanges | None:
-        """How queues are made."""
+        """The options for creating queues."""
         return self.extras.changes
 
     def terms(self) -> Terms:
-        """How consumers get messages: as many as they can hold, for as long as they like."""
+        """The terms of consumers: a fixed window, and no acknowledgement timeout."""
         returns = PUT_BACK_NO if self.options.lose_unfinished else PUT_BACK_START
         return Terms(self.limits.max_in_hand, -1, returns)
 
     def know(self, channel: str, queue: bytes) -> None:
-        """A queue is used."""
+        """Remember a queue that is used, up to the limit."""
         if channel not in self.known and len(self.known) < self.limits.max_queues:
             self.known[channel] = queue

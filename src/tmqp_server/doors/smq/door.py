@@ -21,7 +21,7 @@ class SmqDoor(QueuesOnly):
     """Simple MQ.
 
     :param new_id: makes the ids of messages and clients.
-    :param letters: reads what came through doors of other kinds.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param names: turns names of queues into channels and back.
     """
 
@@ -47,7 +47,7 @@ class SmqDoor(QueuesOnly):
         )
 
     def open(self, session: int, now: float) -> SmqSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return SmqSession(self.context, session)
 
     def encode_delivery(self, effect: Deliver) -> bytes:

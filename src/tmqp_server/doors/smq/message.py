@@ -1,4 +1,4 @@
-"""Messages of Simple MQ inside the server: their form, many of them as one, what is kept."""
+"""Messages of Simple MQ inside the server: their wire form, runs and stored form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUEUE: Final = 0
 
 @final
 class SmqMessage:
-    """The form that a message keeps: its body, and where it was sent to, to send it again."""
+    """The wire form of a message: its body, and the channel that it was sent to."""
 
     __slots__ = ("body", "channel")
 
@@ -39,10 +39,10 @@ class SmqMessage:
 
 @final
 class SmqRun(RunWire):
-    """Messages that came in a row.
+    """Consecutive messages.
 
-    :param around: what ``bytes_around`` says of each.
-    :param extras: of each, where they are pushed one by one.
+    :param around: the result of ``bytes_around``, the same for each message.
+    :param extras: those of each message, if they are pushed one by one.
     """
 
     __slots__ = ("_around", "_bodies", "_contents", "_extras", "_ids", "channel")
@@ -63,20 +63,20 @@ class SmqRun(RunWire):
         self._contents: tuple[list[str], list[int], list[object]] | None = None
 
     def size(self) -> int:
-        """What all of them cost: the bytes that are kept of them."""
+        """The size of all messages in their stored form."""
         around = self._around * len(self._ids)
         return around + sum(map(len, self._ids)) + sum(map(len, self._bodies))
 
     def largest(self) -> int:
-        """What the largest costs, or a few bytes more."""
+        """The size of the largest message, or a few bytes more."""
         return self._around + max(map(len, self._ids)) + max(map(len, self._bodies))
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         return self.singly(run.session)
 
     def singly(self, session: int) -> list[Push]:
-        """The pushes of a session."""
+        """One push per message, for a session."""
         ids, sizes, wires = self.contents()
         channel, extras = self.channel, self._extras
         return [
@@ -85,7 +85,7 @@ class SmqRun(RunWire):
         ]
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, what it costs, and its form."""
+        """The id, the size in bytes and the wire form of each message."""
         if self._contents is None:
             around, channel = self._around, self.channel
             sizes: list[int] = []
@@ -97,7 +97,7 @@ class SmqRun(RunWire):
         return self._contents
 
     def lines(self, start: int, step: int, stop: int) -> bytes:
-        """Some of the messages as they are delivered."""
+        """Some of the messages as lines for delivery."""
         bodies = self._bodies
         if start or step != 1 or stop != len(bodies):
             bodies = bodies[start:stop:step]
@@ -107,8 +107,9 @@ class SmqRun(RunWire):
 def line_of(body: bytes) -> bytes:
     """The line of another protocol's message.
 
-    A newline would end the line: JSON is written without any, other text as a text of JSON, and
-    bytes that are not UTF-8 as a text whose characters are the bytes.
+    Because a newline ends the line, a body with newlines is written as JSON without them: JSON is
+    compacted, other text becomes a JSON string, and bytes that are not UTF-8 a string of one
+    character for each byte.
     """
     if b"\n" not in body:
         return body + b"\n"
@@ -125,7 +126,7 @@ def line_of(body: bytes) -> bytes:
 
 
 class SmqBodies(PlainBodies):
-    """What is kept of the door's messages."""
+    """The stored form of the door's messages."""
 
     name = DOOR
     number = NUMBER
@@ -136,11 +137,11 @@ class SmqBodies(PlainBodies):
         return wire.body
 
     def channel_of(self, wire: object) -> str:
-        """Where a message was sent to."""
+        """The channel that a message was sent to."""
         assert isinstance(wire, SmqMessage), "this door keeps its own messages"
         return wire.channel
 
     def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
-        """A kept message again."""
+        """A message from its stored form; see ``Door.restored``."""
         channel = exact_channel(place)
         return SmqMessage(channel, body), channel

@@ -1,4 +1,4 @@
-"""What the door of Simple MQ can be told: the limits of one peer, and its options."""
+"""The configuration of the door of Simple MQ: the limits of one peer, and its options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["SmqLimits", "SmqOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmqLimits:
-    """What one peer may cost.
+    """The limits of one peer.
 
     :raises ValueError: when a value is not positive.
     """

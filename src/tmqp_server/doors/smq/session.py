@@ -1,10 +1,10 @@
 """One connection of Simple MQ: lines into commands, deliveries and statistics into lines.
 
-Theory of operation.  The first line asks the broker to let the client in; what comes meanwhile
-waits.  Messages to one queue in a row are one push.  A consumer's messages are remembered in the
-order in which they were sent, for ``D`` counts them instead of naming them.  A message waits for
-room in its queue, and the client is not read meanwhile: nothing is lost or overtaken, and its
-producer waits in its own kernel.
+Theory of operation.  With the first line, the session asks the broker to accept the client; further
+lines wait for the answer.  Consecutive messages to one queue are one push.  A consumer's messages
+are remembered in the order in which they were sent, because ``D`` counts them instead of naming
+them.  A message waits for room in its queue, and the client is not read meanwhile: nothing is lost
+or overtaken, and back-pressure stops the producer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FULL: Final = (RESULT_LIMIT_EXCEEDED, RESULT_BUSY)
 
 @final
 class _QueueCounts:
-    """One question about the queues: what is known so far, and how many answers are missing."""
+    """A request for statistics: the counts so far, and how many answers are missing."""
 
     __slots__ = ("counts", "missing", "slot")
 
@@ -58,7 +58,7 @@ class _QueueCounts:
 
 @final
 class _AskedQueue:
-    """What a question about one queue is about: the request of its command."""
+    """The token of the command that describes one queue."""
 
     __slots__ = ("of", "queue")
 
@@ -85,8 +85,7 @@ class SmqSession(WaitingSession[Event]):
         #: Of each queue that is consumed, the ids that are not done, oldest first.
         self._in_hand: dict[str, deque[str]] = {}
         self._spellings: dict[str, str] = {}
-        #: By channel that was published to, what is kept of a message there beside its id and its
-        #: body.
+        #: The bytes of stored messages besides id and body, by channel that was published to.
         self._around: dict[str, int] = {}
         self._runs = RunChoice()
 
@@ -100,21 +99,21 @@ class SmqSession(WaitingSession[Event]):
         return self.take(self._decoder.receive(data, now), now)
 
     def introduction(self) -> Connect:
-        """Ask the broker to let the client in, and to tell what it need not count any more."""
+        """Ask the broker to accept the client, and to report lapsed deliveries."""
         asked = super().introduction()
         asked.hears_lapses = True
         return asked
 
     def text_bytes_of(self, event: Event) -> int:
-        """The bodies of messages."""
+        """The size of the messages' bodies."""
         return sum(map(len, event.bodies)) if isinstance(event, Publish) else 0
 
     def forget_input(self) -> None:
-        """Half a line."""
+        """Drop an incomplete line."""
         self._decoder.forget()
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
-        """What lines ask for."""
+        """The commands for lines."""
         commands: list[Command] = []
         singly = self._runs.begin_chunk()
         for event in events:
@@ -139,7 +138,7 @@ class SmqSession(WaitingSession[Event]):
         return f"{self._first.sent()}: {event.text}"
 
     def _channel(self, queue: bytes) -> str:
-        """The channel of a queue that is used."""
+        """The channel of a queue, which is noted as used."""
         context = self._context
         channel = context.names.exact_channel(queue)
         context.know(channel, queue)
@@ -149,7 +148,7 @@ class SmqSession(WaitingSession[Event]):
         return CreateQueue(self._number, None, channel, QUEUE, self._context.changes())
 
     def _publish(self, event: Publish, singly: bool, commands: list[Command]) -> None:
-        """Messages to one queue in a row."""
+        """Push consecutive messages to one queue."""
         context, number = self._context, self._number
         channel = self._channel(event.queue)
         around = self._around.get(channel)
@@ -177,7 +176,8 @@ class SmqSession(WaitingSession[Event]):
             commands.append(Join(self._number, channel, channel, terms=self._context.terms()))
 
     def _done(self, event: Done, commands: list[Command]) -> None:
-        """The oldest in flight of that queue; of all, if it is not consumed here."""
+        """Acknowledge the oldest deliveries of the named queue, or of all queues if the client does
+        not consume it."""
         named = self._context.names.exact_channel(event.queue)
         count = event.count
         for channel in [named] if named in self._in_hand else list(self._in_hand):
@@ -216,7 +216,7 @@ class SmqSession(WaitingSession[Event]):
         return NOTHING
 
     def _forget(self, effect: Lapsed) -> None:
-        """A message is the client's no more: ``D`` does not count it."""
+        """Forget a lapsed delivery, so that ``D`` does not count it."""
         ids = self._in_hand.get(self._spelt(effect.channel))
         if not ids:
             return
@@ -246,7 +246,8 @@ class SmqSession(WaitingSession[Event]):
         return NOTHING
 
     def _count(self, request: _AskedQueue, effect: Reply) -> None:
-        """Waiting and in flight of one queue; the answer goes out alone when all are known."""
+        """Add the count of one queue: its messages that wait, are deferred or in flight.  When all
+        counts are known, send the answer."""
         question = request.of
         snapshot = effect.body
         if isinstance(snapshot, QueueSnapshot):
@@ -294,8 +295,8 @@ class SmqSession(WaitingSession[Event]):
         return self.next_to_send() + self.next_to_send()
 
     def next_to_send(self) -> bytes:
-        """Deliveries in one piece, then the answers: a client takes what it reads at once for one
-        value of JSON (facts B2)."""
+        """All deliveries in one piece, then in the next call the answers: a client parses what it
+        reads at once as one JSON value (facts B2)."""
         if self._out:
             data = b"".join(self._out)
             self._out = []
@@ -306,15 +307,16 @@ class SmqSession(WaitingSession[Event]):
         return data
 
     def held_bytes(self) -> int:
-        """Half a line, and what waits for the decision about the client."""
+        """Bytes of an incomplete line, and of input that waits for the decision about the
+        client."""
         return self._decoder.held_bytes + super().held_bytes()
 
     # -- time -----------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        """When an unended line may count."""
+        """When an unended line may count as complete."""
         return None if self.closed else self._decoder.next_deadline()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Take an unended line for whole."""
+        """Let an unended line count as complete."""
         return NOTHING if self.closed else self.take(self._decoder.on_deadline(now), now)

@@ -1,8 +1,8 @@
 """Browsers of a session of STOMP: ``browser:true`` of SUBSCRIBE.
 
-A browser is sent what is in a queue when it looks, and then a MESSAGE with ``browser:end``.
-Nothing in the queue changes.  The session asks the broker for some messages at a time, and for the
-next when these have left, so what waits to be sent is bounded.
+A browser gets the messages that are in a queue, and then a MESSAGE with ``browser:end``.  Nothing
+in the queue changes.  The session asks the broker for a portion of messages, and for the next one
+when these have been written, so the output is bounded.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["Browser", "BrowsingSession"]
 #: Messages that are asked for at a time, and bytes of them.
 _PAGE: Final = 100
 _PAGE_BYTES: Final = 1_048_576
-#: What a browser sees: what waits, and what consumers have and have not acknowledged.
+#: The states that a browser sees: waiting messages, and those in flight.
 _STATES: Final = BROWSED_WAITING | BROWSED_IN_FLIGHT
 _END: Final = ("browser", "end")
 
 
 @final
 class Browser:
-    """A subscription that looks: at which channel, for which messages, and which is the next."""
+    """A browsing subscription: its channel, its filter (``wanted``), and the ``next`` sequence."""
 
     __slots__ = ("asked", "channel", "next", "subscription", "wanted")
 
@@ -52,11 +52,11 @@ class Browser:
 
 
 class BrowsingSession(DeliveringSession):
-    """The part of a session that looks into queues, one after the other."""
+    """The browsing part of a session, which browses one queue at a time."""
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
-        #: The first one looks, or waits until what it has found has left.
+        #: The first one browses, or waits until its messages were written.
         self._browsers: list[Browser] = []
         self._pauses = False
 
@@ -68,7 +68,7 @@ class BrowsingSession(DeliveringSession):
         asked: AskedFrame,
         commands: list[Command],
     ) -> None:
-        """Begin to look into a queue, when the browsers before have."""
+        """Begin to browse a queue after the earlier browsers have finished."""
         self._browsers.append(Browser(subscription, channel, wanted, asked))
         if len(self._browsers) == 1:
             commands.append(self._look())
@@ -80,7 +80,7 @@ class BrowsingSession(DeliveringSession):
         return Browse(self._number, browser, channel, QUEUE, first, _PAGE, _PAGE_BYTES, _STATES, "")
 
     def _browsed(self, effect: Reply, browser: Browser) -> Sequence[Command]:
-        """Messages of a queue have come, or there are no more."""
+        """Send the messages of a portion, or the end."""
         if effect.code not in (RESULT_OK, RESULT_NOT_FOUND):
             return self._fail(browser.asked, words_of(effect.code))
         subscription = browser.subscription
@@ -114,7 +114,7 @@ class BrowsingSession(DeliveringSession):
         return commands
 
     def written(self, now: float) -> Sequence[Command]:
-        """What was found has left: look on."""
+        """Ask for the next portion when the previous one was written."""
         commands = super().written(now)
         if not self._pauses or self.closed or not self._browsers:
             return commands

@@ -1,10 +1,10 @@
 """MESSAGE, ACK and NACK of a session of STOMP.
 
 Each subscription is a branch of its connection, so it has its own deliveries and its own window.
-What it has in flight is numbered, and ``ack`` of a MESSAGE is the subscription's number and this
-one.  In the mode ``auto`` a message is acknowledged when the kernel has taken it; in ``client`` an
-ACK counts for everything in flight up to its message; in ``client-individual`` for its message
-alone.  A topic wants no acknowledgement, so an ACK of its messages means nothing.
+Its deliveries are numbered, and ``ack`` of a MESSAGE has the numbers of the subscription and the
+delivery.  In the mode ``auto`` a message is acknowledged when the kernel has taken it; in
+``client`` an ACK counts for everything in flight up to its message; in ``client-individual`` for
+its message alone.  Topics want no acknowledgements, so an ACK of their messages has no effect.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ OF_ID: Final = "id:"
 
 @final
 class StompSubscription:
-    """One subscription.  ``key`` is its id, or what it is called without one; ``in_hand`` are its
+    """One subscription.  ``key`` is its id, or its destination if it has none; ``in_hand`` are its
     unanswered deliveries by number, in the order in which they were sent; ``last`` is the number of
-    the newest delivery.  ``channels`` are the channels that it joins, each with the destination
-    that it is for the client.  ``kept_as`` is the channel of a durable subscription, empty for
-    none.  What is like its ``patterns`` is joined with the filter and the terms of it."""
+    the newest delivery.  ``channels`` are the channels that it joins, each with the client's
+    destination for it.  ``kept_as`` is the channel of a durable subscription, empty for none.
+    Channels that match its ``patterns`` are joined with its filter (``wanted``) and ``terms``."""
 
     __slots__ = (
         "channels",
@@ -93,7 +93,7 @@ class StompSubscription:
 
 @final
 class _Staged:
-    """An answer in a transaction: of which subscription, and which delivery."""
+    """An answer in a transaction: its subscription, and the delivery with its number."""
 
     __slots__ = ("delivery", "number", "subscription")
 
@@ -106,14 +106,14 @@ class _Staged:
 
 
 class DeliveringSession(SendingSession):
-    """The part of a session that consumes."""
+    """The consuming part of a session."""
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
         self._subscriptions: dict[str, StompSubscription] = {}
         self._by_index: dict[int, StompSubscription] = {}
         self._next_index = 1
-        #: Of the mode ``auto``, what is queued.
+        #: Subscriptions of the mode ``auto`` with deliveries that are not written.
         self._unwritten: dict[int, StompSubscription] = {}
         self._staged: dict[str, list[_Staged]] = {}
         self._rows = RowMaker(is_keyless)
@@ -121,7 +121,7 @@ class DeliveringSession(SendingSession):
     # -- MESSAGE --------------------------------------------------------------------------------
 
     def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
-        """Queue a delivery behind what tells the client which one it is."""
+        """Queue a delivery after the headers that identify it for the client."""
         subscription = self._by_index.get(index_of(number))
         if subscription is None or self.closed or self._ending:
             return  # it goes to others when the branch ends
@@ -147,7 +147,7 @@ class DeliveringSession(SendingSession):
     def _own_headers(
         self, subscription: StompSubscription, destination: str, message_id: str
     ) -> list[tuple[str, str]]:
-        """The headers by which a client knows a MESSAGE."""
+        """The headers that identify a MESSAGE for the client."""
         headers = [("destination", destination), ("message-id", message_id)]
         if subscription.key.startswith(OF_ID):
             headers.append(("subscription", subscription.key[len(OF_ID) :]))
@@ -156,13 +156,13 @@ class DeliveringSession(SendingSession):
     def _say_message(self, headers: list[tuple[str, str]], shared: bytes) -> None:
         """Queue a MESSAGE.
 
-        :param shared: what ``delivery_bytes`` has made.
+        :param shared: the result of ``delivery_bytes``.
         """
         version = self._stomp.version
         self._say(b"MESSAGE\n" + header_lines(headers, version) + in_version(shared, version))
 
     def written(self, now: float) -> Sequence[Command]:
-        """What has left is acknowledged in the mode ``auto``."""
+        """Acknowledge the written deliveries of the mode ``auto``."""
         if self.closed or not self._unwritten:
             return NOTHING
         unwritten, self._unwritten = self._unwritten, {}
@@ -195,9 +195,10 @@ class DeliveringSession(SendingSession):
         commands += self._settle(asked)
 
     def _meant(self, frame: StompFrame) -> tuple[StompSubscription | None, list[int]]:
-        """The deliveries that an answer is about; none when they were answered for, or need not be.
+        """The subscription and the deliveries that an answer is about; none if they are already
+        answered or need no answer.
 
-        :raises FrameError: when it names nothing that was ever sent.
+        :raises FrameError: when it names a MESSAGE that was never sent.
         """
         number = 0
         if self._stomp.version in (V1_0, V1_1):
@@ -226,9 +227,10 @@ class DeliveringSession(SendingSession):
         return subscription, numbers
 
     def _named(self, frame: StompFrame) -> tuple[StompSubscription | None, int]:
-        """The oldest delivery in flight of this message, of the subscription if that is named.
+        """The subscription and the number of the oldest delivery with this message id; only in the
+        named subscription, if one is named.  None and 0 if there is none.
 
-        :raises FrameError: when no message is named.
+        :raises FrameError: when the header ``message-id`` is missing.
         """
         name = frame.find("message-id")
         if name is None:
@@ -245,7 +247,7 @@ class DeliveringSession(SendingSession):
         return None, 0
 
     def _acknowledged(self, subscription: StompSubscription, numbers: list[int]) -> list[Command]:
-        """Acknowledge deliveries, those of one queue in a row together."""
+        """Acknowledge deliveries, those of one queue together."""
         by_queue: dict[tuple[str, int], list[str]] = {}
         for number in numbers:
             delivery = subscription.in_hand.pop(number)
@@ -258,7 +260,7 @@ class DeliveringSession(SendingSession):
         ]
 
     def _refusal(self, subscription: StompSubscription, delivery: HeldDelivery) -> Release:
-        """Give a delivery back, which counts."""
+        """The command to put back a refused delivery, which counts as an attempt."""
         return Release(
             subscription.number,
             None,
@@ -269,7 +271,7 @@ class DeliveringSession(SendingSession):
         )
 
     def _forget_lapsed(self, effect: Lapsed) -> None:
-        """A delivery is the client's no more; what it says of it means nothing from now on."""
+        """Forget a delivery that has lapsed, so that later answers to it have no effect."""
         subscription = self._by_index.get(index_of(effect.session))
         if subscription is None:
             return
@@ -296,13 +298,13 @@ class DeliveringSession(SendingSession):
         asked: AskedFrame,
         commands: list[Command],
     ) -> None:
-        """Keep answers until COMMIT; until then the deliveries are in nobody else's hands."""
+        """Keep answers until COMMIT; the deliveries stay in flight until then."""
         transaction = self._transactions.get(name)
         if transaction is None:
             commands += self._fail(asked, f"there is no transaction {name[:64]!r}")
             return
         if not numbers and (subscription is None or subscription.mode != AUTO):
-            # The rest of the transaction must not be done without it.
+            # The rest of the transaction must not be committed without it.
             text = "the message is answered for, or its subscription has ended"
             commands += self._fail(asked, text)
             return
@@ -332,7 +334,7 @@ class DeliveringSession(SendingSession):
         commands += self._settle(asked)
 
     def _take_back(self, staged: list[_Staged]) -> None:
-        """What was answered in a transaction that came to nothing is in flight again."""
+        """Undo the answers of an aborted transaction: their deliveries are unanswered again."""
         touched: dict[int, StompSubscription] = {}
         for each in staged:
             subscription = each.subscription
@@ -344,9 +346,10 @@ class DeliveringSession(SendingSession):
             subscription.in_hand = dict(sorted(subscription.in_hand.items()))
 
     def _parts_of(self, name: str, transaction: StagedFrames) -> list[Command]:
-        """All of it: what a subscription had that has ended went to others.
+        """The commands of a transaction that is committed.
 
-        :raises FrameError: when something is answered for that it had.
+        :raises FrameError: when it answers deliveries of a subscription that has ended, because
+            these went to other consumers.
         """
         for each in self._staged.pop(name, ()):
             if each.subscription.index not in self._by_index:

@@ -78,12 +78,11 @@ class StompContext:
         )
 
     def shape(self, place: Place) -> QueueChanges:
-        """How the queue of a destination is made."""
+        """The options for creating the queue of a destination."""
         return self.shapes.of(place.is_topic, place.is_temporary)
 
     def kept_queue(self) -> QueueChanges:
-        """How queues are made that keep messages, those of durable subscriptions among them; a new
-        one each time."""
+        """New options for creating queues, including those of durable subscriptions."""
         options = self.options
         return QueueChanges(
             status=STATUS_ROUND_ROBIN,
@@ -95,13 +94,14 @@ class StompContext:
         )
 
     def extras(self, place: Place, expires_in_ms: int = 0, delay_ms: int = 0) -> PushExtras:
-        """What a push says beside its message."""
+        """The extras of a push to a place."""
         is_topic, is_temporary = place.is_topic, place.is_temporary
         return self.shapes.extras(is_topic, is_temporary, expires_in_ms, delay_ms)
 
     def terms(self, window: int, priority: int | None, *, exclusive: bool = False) -> Terms:
-        """How a subscription gets messages: for as long as it likes; what it has not answered for
-        goes to others, and does not count as refused: it may never have been looked at."""
+        """The terms of a subscription, without an acknowledgement timeout.  Its unanswered
+        deliveries go to other consumers at its end and do not count as refused, because the client
+        may not have read them."""
         alone = exclusive or None
         return Terms(window, -1, PUT_BACK_START, priority, counts=False, exclusive=alone)
 

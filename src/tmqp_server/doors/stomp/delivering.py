@@ -1,4 +1,4 @@
-"""MESSAGE as it is written: the part that is the same for all, and each subscription's own."""
+"""Writes the part of a MESSAGE that is the same for all subscriptions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from tmqp_wires.stomp.frames import V1_2, header_lines, read_header_lines
 
 __all__ = ["delivery_bytes", "in_version"]
 
-#: Headers that programs find in every message, and what they are where it says nothing.
+#: Headers that programs find in every message, with their defaults.
 _USUAL: Final = {b"priority:": b"priority:4\n", b"expires:": b"expires:0\n"}
 
 
 def delivery_bytes(
     letters: Letters, message: Message, channel: str, redelivered: bool, *, views: bool
 ) -> bytes:
-    """What all who get a message read behind the headers of their own, in the form of 1.2.
+    """The part of a MESSAGE after the subscription's own headers, in the form of 1.2, shared by all
+    consumers.
 
-    :param letters: reads what came through doors of other kinds.
-    :param channel: where it is now.
-    :param views: show bodies that were made for others; else those are empty.
+    :param letters: reads messages that arrived through doors of other protocols.
+    :param channel: the channel that it is delivered from.
+    :param views: show bodies that were made for other protocols; else these are empty.
     """
     wire = message.wire
     if isinstance(wire, StompMessage):
@@ -46,7 +47,7 @@ def delivery_bytes(
 
 
 def in_version(shared: bytes, version: str) -> bytes:
-    """A message in the form of 1.2 as an older version writes it: its escapes differ."""
+    """Convert a message from the form of 1.2 to that of another version, whose escapes differ."""
     head, _, rest = shared.partition(b"\n\n")
     if version == V1_2 or b"\\" not in head:
         return shared

@@ -24,12 +24,12 @@ __all__ = ["StompDoor"]
 class StompDoor(QueuesOnly):
     """STOMP.
 
-    :param new_id: draws what is unique about this door and its connections.
-    :param letters: reads what came through doors of other kinds.
+    :param new_id: makes unique ids for this door and its connections.
+    :param letters: reads messages that arrived through doors of other protocols.
     :param names: turns destinations into channels.
-    :param durable: whether queues are made so that they are kept on disk.
+    :param durable: whether new queues are durable.
     :param done_confirms: whether a message of a queue is confirmed as soon as its consumer has
-        acknowledged it, although the disk does not have it.
+        acknowledged it, even if it is not on disk yet.
     """
 
     name = DOOR
@@ -62,11 +62,11 @@ class StompDoor(QueuesOnly):
         )
 
     def open(self, session: int, now: float) -> StompSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return StompSession(self.context, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """What all who get a message read behind the headers of their own, in the form of 1.2."""
+        """The part of a MESSAGE that all consumers share, in the form of 1.2."""
         return delivery_bytes(
             self.letters,
             effect.message,
@@ -80,7 +80,8 @@ class StompDoor(QueuesOnly):
         return news_of(effect)
 
     def encode_for_node(self, command: Command) -> bytes | None:
-        """A push; until when it lives is said by the header that other servers read."""
+        """A push as a TMQP message.  Its expiry is in the header that other servers read, not in
+        that of the letter."""
         if not isinstance(command, Push):
             return None
         letter = self.letter(command.wire)

@@ -1,8 +1,8 @@
-"""Messages of STOMP inside the server: their form, their letter, what is kept.
+"""Messages of STOMP inside the server: their wire form, letter and stored form.
 
-A message keeps its headers as lines in the form of 1.2, ready to be sent again.  Those that mean
-something to every protocol have the names that ActiveMQ gives them (``correlation-id``, ``expires``
-and so on); all others are text headers of the letter.
+A message keeps its headers as lines in the form of 1.2, ready to be sent.  Headers with a meaning
+in every protocol have ActiveMQ's names (``correlation-id``, ``expires`` and so on); all others are
+text headers of the letter.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _GROUP_LINE: Final = b"JMSXGroupID:"
 #: What a letter calls it.
 _GROUP_KEY: Final = "group-key"
 _REPLY_TO: Final = "reply-to"
-#: Headers that the server writes in front of a message, or of which it makes something else.
+#: Headers that the server writes in front of a message, or converts.
 OF_DELIVERIES: Final = frozenset(
     {
         "ack",
@@ -80,7 +80,7 @@ _FIELDS: Final = frozenset(
 _HIDDEN: Final = OF_DELIVERIES | _FIELDS
 _MOST_TIME: Final = (1 << 63) - 1
 _MOST_DIGITS: Final = 19
-#: When it came, in milliseconds since 1970, and how many bytes of headers there are.
+#: The time of arrival, in milliseconds since 1970, and the number of bytes of headers.
 _INNER: Final = Struct(">QI")
 
 
@@ -94,12 +94,12 @@ def number_of(text: str) -> int:
 
 @final
 class StompMessage:
-    """The form that a message keeps.
+    """The wire form of a message.
 
-    ``lines`` are its headers, without those that are made for each delivery; ``came_ms`` is when it
-    came, in milliseconds since 1970.
+    ``lines`` are its headers, without those that are made for each delivery; ``came_ms`` is when
+    the server received it, in milliseconds since 1970.
 
-    :param around: what ``bytes_around`` says of it.
+    :param around: the result of ``bytes_around`` for the message.
     """
 
     __slots__ = ("body", "came_ms", "channel", "lines", "message_id", "size")
@@ -112,22 +112,22 @@ class StompMessage:
         self.came_ms = came_ms
         self.lines = lines
         self.body = body
-        #: The bytes that are kept of it.
+        #: The size of its stored form in bytes.
         self.size = around + len(message_id.encode()) + _INNER.size + len(lines) + len(body)
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """What the lines say."""
+        """The headers in the lines, decoded."""
         return read_header_lines(self.lines.decode("utf-8"), V1_2)
 
 
 def is_keyless(wire: object) -> bool:
-    """Whether a message belongs to no group."""
+    """Whether a message has no group key."""
     return isinstance(wire, StompMessage) and _GROUP_LINE not in wire.lines
 
 
 def letter_of(wire: object) -> Letter:
-    """What a message says."""
+    """The letter of a message."""
     assert isinstance(wire, StompMessage), "this door keeps its own messages"
     letter = Letter(wire.body)
     letter.timestamp_ms = wire.came_ms
@@ -153,7 +153,8 @@ def _read_field(letter: Letter, name: str, value: str) -> None:
 
 
 def headers_of(letter: Letter) -> list[tuple[str, str]]:
-    """Another protocol's message as headers; what would read as another header is left out."""
+    """The headers for another protocol's message, without those that STOMP would read as its
+    own."""
     found: list[tuple[str, str]] = []
     for name, text in text_fields(letter):
         value = path_of(text) if name == _REPLY_TO else text
@@ -173,18 +174,18 @@ def headers_of(letter: Letter) -> list[tuple[str, str]]:
 
 
 class StompBodies(OwnBodies):
-    """What is kept of the door's messages: as other doors have it, and in the place of the body
-    when it came, its headers and its body."""
+    """The stored form of the door's messages: the common one, with the time of arrival and the
+    headers in front of the body."""
 
     name = DOOR
     number = NUMBER
 
     def letter(self, wire: object) -> Letter:
-        """What a message says."""
+        """The letter of a message."""
         return letter_of(wire)
 
     def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
-        """A message with these text headers in the place of its own."""
+        """Replace the text headers of a message."""
         assert isinstance(wire, StompMessage), "this door keeps its own messages"
         fields = [pair for pair in wire.headers if pair[0] in _FIELDS]
         others = [pair for pair in headers if pair[0] and pair[0] not in _HIDDEN]
@@ -195,7 +196,7 @@ class StompBodies(OwnBodies):
         return new, more
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message."""
+        """The stored form of a message; see ``Door.stored``."""
         wire = message.wire
         assert isinstance(wire, StompMessage), "this door keeps its own messages"
         head = kept.stored_head(
@@ -205,7 +206,7 @@ class StompBodies(OwnBodies):
         return head + wire.body, len(head), len(wire.body)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
+        """A message from its stored form; see ``Door.restored``.
 
         :raises ValueError: when it cannot be read.
         """

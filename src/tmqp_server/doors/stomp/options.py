@@ -1,4 +1,4 @@
-"""What the door of STOMP can be told: the limits of one client, and its options."""
+"""The configuration of the door of STOMP: the limits of one client, and its options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["StompLimits", "StompOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StompLimits:
-    """What one client may cost.
+    """The limits of one client.
 
     :raises ValueError: when a value is not positive.
     """

@@ -1,13 +1,13 @@
 """Destinations of STOMP as channels.
 
 A queue ``N`` is the channel of that name, so that other protocols share it; a destination that does
-not begin with a slash is a queue, as for ActiveMQ.  The others have names
-of their own, ``topic://N`` and so on, since a queue and a topic of one name are different things.
-A temporary destination has the name of its connection in its channel's, for others to write to it:
-the client calls it ``/temp-queue/N``, and others ``/remote-temp-queue/CONNECTION/N``.
+not begin with a slash is a queue, as for ActiveMQ.  The others have the channels ``topic://N`` and
+so on, because a queue and a topic may have the same name.  The channel of a temporary destination
+has the name of its connection, so that others can send to it: the client calls it
+``/temp-queue/N``, others ``/remote-temp-queue/CONNECTION/N``.
 
-A destination with commas means several; one with ``*`` or ``>`` between its dots, all that are like
-it, for subscriptions.
+A destination with commas means several.  For subscriptions, one with ``*`` or ``>`` between its
+dots means all destinations that match.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ _REMOTE: Final[dict[str, str]] = {
 
 @final
 class Place:
-    """A destination: the ``channel`` that it is, whether it ``is_topic`` and ``is_temporary``, and
-    whether it is the client's ``own``, who makes it.  ``pattern`` is its name if that has
-    wildcards, and empty if it has none."""
+    """A destination: its ``channel``, whether it ``is_topic`` and ``is_temporary``, and whether the
+    client may create it (``own``).  ``pattern`` is its name if that has wildcards, else empty."""
 
     __slots__ = ("channel", "destination", "is_temporary", "is_topic", "own", "pattern")
 
@@ -52,13 +51,13 @@ class Place:
 
 
 def places_of(destination: str, connection: str, names: DoorNames) -> list[Place]:
-    """What a destination means: several where it has commas.
+    """The places of a destination; several if it has commas.
 
-    Each part may say what it is, ``/queue/A,/topic/B``; one that does not is what the part before
-    it is.
+    Each part may have a prefix, as in ``/queue/A,/topic/B``; a part without one has that of the
+    previous part.
 
     :param connection: the name of the client's connection.
-    :raises ValueError: for what is none that is served; the text says why.
+    :raises ValueError: for a destination that is not supported; the text says why.
     """
     if "," not in destination:
         return [place_of(destination, connection, names)]
@@ -79,10 +78,10 @@ def places_of(destination: str, connection: str, names: DoorNames) -> list[Place
 
 
 def place_of(destination: str, connection: str, names: DoorNames) -> Place:
-    """What a destination means that is one.
+    """The place of a single destination.
 
     :param connection: the name of the client's connection.
-    :raises ValueError: for what is none that is served; the text says why.
+    :raises ValueError: for a destination that is not supported; the text says why.
     """
     if destination and not destination.startswith("/"):
         destination = _QUEUE + destination
@@ -110,9 +109,9 @@ def place_of(destination: str, connection: str, names: DoorNames) -> Place:
 
 
 def _check(name: str, destination: str) -> None:
-    """Refuse what has another meaning at ActiveMQ.
+    """Refuse names that are empty, or have a different meaning in ActiveMQ.
 
-    :raises ValueError: for it.
+    :raises ValueError: for such a name; the text says why.
     """
     if not name:
         raise ValueError(f"the destination {destination!r} has no name")
@@ -123,7 +122,8 @@ def _check(name: str, destination: str) -> None:
 
 
 def seen_by_others(destination: str, connection: str) -> str:
-    """A temporary destination of a connection as others name it; any other as it is."""
+    """The name that other clients use for a connection's temporary destination; other destinations
+    are unchanged."""
     for prefix in _TEMPORARY:
         if destination.startswith(prefix):
             name = destination[len(prefix) :]
@@ -132,7 +132,7 @@ def seen_by_others(destination: str, connection: str) -> str:
 
 
 def path_of(channel: str) -> str:
-    """The destination that other protocols call by the name of its channel."""
+    """The destination for a channel, by the channel's name in other protocols."""
     if channel.startswith("/"):
         return channel
     for prefix, scheme in ((_TOPIC, TOPIC_SCHEME), *_REMOTE.items()):

@@ -1,7 +1,7 @@
-"""SEND of a session of STOMP, and its transactions.
+"""SEND and transactions of a session of STOMP.
 
-A transaction is kept here until COMMIT, which makes one batch of it: all of its messages and
-answers take effect, or none does.
+A transaction is kept here until it is committed as one batch: all of its messages and answers take
+effect, or none does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tmqp_wires.stomp.frames import V1_2, header_lines
 __all__ = ["ANSWER_BYTES", "MadeTemporary", "SendingSession", "StagedFrames"]
 
 _DELAY: Final = "AMQ_SCHEDULED_DELAY"
-#: Headers of SEND that do not continue.
+#: Headers of SEND that are not kept.
 _STRIPPED: Final = OF_DELIVERIES | {"receipt", "transaction", "JMSXUserID", _DELAY}
 _SCHEDULED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
 #: What an answer in a transaction counts, in bytes.
@@ -35,7 +35,7 @@ _MOST_PLACES: Final = 1_000
 
 @final
 class MadeTemporary:
-    """What the answer to making a temporary destination is about."""
+    """The token of the command that creates a temporary destination."""
 
     __slots__ = ("asked",)
 
@@ -45,7 +45,7 @@ class MadeTemporary:
 
 @final
 class StagedFrames:
-    """What a transaction holds: commands in their order, some of which are about deliveries."""
+    """An open transaction: its commands in order, and their size."""
 
     __slots__ = ("commands", "size")
 
@@ -55,7 +55,7 @@ class StagedFrames:
 
 
 class SendingSession(ReceiptSession):
-    """The part of a session that sends, and keeps transactions."""
+    """The part of a session that sends messages and keeps transactions."""
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
@@ -71,9 +71,9 @@ class SendingSession(ReceiptSession):
     # -- destinations ---------------------------------------------------------------------------
 
     def _places_of(self, destination: str) -> list[Place]:
-        """What a destination means; usually one.
+        """The places of a destination; usually one.
 
-        :raises FrameError: when it means nothing here.
+        :raises FrameError: when the destination is not supported.
         """
         found = self._places.get(destination)
         if found is None:
@@ -87,9 +87,9 @@ class SendingSession(ReceiptSession):
         return found
 
     def _make_own(self, place: Place, asked: AskedFrame, commands: list[Command]) -> None:
-        """Make a temporary destination of the client's own, if that was not done.
+        """Create a temporary destination of the client, unless it was created.
 
-        :raises FrameError: when it has too many.
+        :raises FrameError: when the client has too many.
         """
         if not (place.is_temporary and place.own) or place.channel in self._temporary:
             return
@@ -152,10 +152,10 @@ class SendingSession(ReceiptSession):
         commands: list[Command],
         now: float,
     ) -> list[Push]:
-        """The pushes that a SEND asks for, one for each place that its destination means; none for
-        a message that has expired already.
+        """The pushes for a SEND, one for each place of its destination; none for a message that has
+        already expired.
 
-        :raises FrameError: when it cannot be made.
+        :raises FrameError: when the message cannot be sent.
         """
         context = self._context
         places = self._places_of(destination)
@@ -183,7 +183,7 @@ class SendingSession(ReceiptSession):
         return pushes
 
     def _message_to(self, channel: str, came_ms: int, lines: bytes, body: bytes) -> StompMessage:
-        """A message as it is kept."""
+        """The wire form of a message."""
         if channel != self._measured:
             self._measured = channel
             self._around = bytes_around(self._client_id, channel)
@@ -192,9 +192,10 @@ class SendingSession(ReceiptSession):
     def _headers_of(
         self, frame: StompFrame, asked: AskedFrame, commands: list[Command]
     ) -> tuple[list[tuple[str, str]], int, int, int]:
-        """The headers that continue, the priority, when it expires, and the delay.
+        """The headers to keep, the priority, the expiry in milliseconds since 1970 (0 for none),
+        and the delay in milliseconds.
 
-        :raises FrameError: for a value that makes no sense.
+        :raises FrameError: for an invalid value.
         """
         kept: list[tuple[str, str]] = []
         priority = REGULAR_PRIORITY
@@ -233,7 +234,7 @@ class SendingSession(ReceiptSession):
         return kept, priority, expires_ms, delay_ms
 
     def _not_sent(self, wire: StompMessage, code: int) -> Sequence[Command]:
-        """A message was refused."""
+        """Report that a message was refused."""
         asked = self._unconfirmed.pop(wire.message_id, None)
         if asked is None:
             name = self._context.names.foreign_name(wire.channel).decode("utf-8", "replace")
@@ -244,10 +245,10 @@ class SendingSession(ReceiptSession):
         asked = self._unconfirmed.pop(effect.message_id, None)
         if effect.positive or asked is None:
             return self._sent(asked)
-        return self._fail(asked, f"not taken: {effect.reason or 'refused'}")
+        return self._fail(asked, f"not accepted: {effect.reason or 'refused'}")
 
     def _sent(self, asked: AskedFrame | None) -> Sequence[Command]:
-        """A message is with one of the destinations of its SEND."""
+        """Note that one destination of a SEND has its message; the last one completes the SEND."""
         if asked is not None:
             asked.left -= 1
             if asked.left > 0:
@@ -264,7 +265,8 @@ class SendingSession(ReceiptSession):
         asked: AskedFrame,
         commands: list[Command],
     ) -> bool:
-        """Put a command into a transaction, if there is room in it."""
+        """Add a command to a transaction; False, and the connection ends, if a limit is
+        exceeded."""
         limits = self._context.limits
         transaction.commands.append(command)
         transaction.size += size
@@ -294,7 +296,7 @@ class SendingSession(ReceiptSession):
             commands += self._settle(asked)
 
     def _take_transaction(self, name: str) -> StagedFrames | None:
-        """End a transaction; None when there is no such."""
+        """Remove a transaction; None if it does not exist."""
         transaction = self._transactions.pop(name, None)
         if transaction is not None:
             self._transactions_bytes -= transaction.size
@@ -318,12 +320,13 @@ class SendingSession(ReceiptSession):
             commands += self._settle(asked)
 
     def _parts_of(self, name: str, transaction: StagedFrames) -> list[Command]:
-        """What is to be done of a transaction that is committed.
+        """The commands of a transaction that is committed.
 
-        :raises FrameError: when it cannot be done.
+        :raises FrameError: when it cannot be committed.
         """
         return transaction.commands
 
     def held_bytes(self) -> int:
-        """Half a frame, what waits for the decision about the client, and transactions."""
+        """Bytes of an incomplete frame, of input that waits for the decision about the client, and
+        of open transactions."""
         return self._stomp.held_bytes + super().held_bytes() + self._transactions_bytes

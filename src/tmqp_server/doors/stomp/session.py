@@ -1,8 +1,9 @@
-"""One connection of STOMP: frames of the client into commands, effects into frames.
+"""One connection of STOMP: turns frames into commands, and effects into frames.
 
-Theory of operation.  CONNECT asks the broker to let the client in; what comes meanwhile waits.
-Then each frame is carried out as it comes.  What a frame asks the broker is answered by a receipt,
-if the client wants one, or by ERROR, after which the connection is closed, as STOMP has it.
+Theory of operation.  With CONNECT, the session asks the broker to accept the client; further frames
+wait for the answer.  Then each frame is carried out when it arrives.  A frame is answered by a
+receipt, if the client wants one, or by ERROR, after which the connection is closed, as STOMP
+demands.
 """
 
 from __future__ import annotations
@@ -66,14 +67,15 @@ class StompSession(WildcardSession):
         return self.take(self._stomp.receive(data, now), now)
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side, with an ERROR that says why: but where the server stops, as clients
-        connect again then, unless they were notified of an error."""
+        """Close from this side, with an ERROR that gives the reason.  There is no ERROR when the
+        server stops, because clients reconnect only without one."""
         if reason == SERVER_STOPS:
             return self.end(reason)
         return [*self._fail(None, reason), *self.end(reason)]
 
     def fault_of(self, event: Event) -> str:
-        """Somebody begins with something else than CONNECT, or with a version nobody speaks."""
+        """Why the connection ends, if the peer begins with anything but CONNECT, or with an
+        unsupported version."""
         if not isinstance(event, Violation):
             return ""
         self._connect_due = _NEVER
@@ -82,13 +84,14 @@ class StompSession(WildcardSession):
         return self.close_reason
 
     def begin(self, event: Event) -> None:
-        """Note who the client says that it is."""
+        """Note the client's CONNECT."""
         assert isinstance(event, StompFrame), "anything else is a fault"
         self._connect_due = _NEVER
         self._hello = event
 
     def introduction(self) -> Connect:
-        """Ask the broker to let the client in, by its login, under its client-id if it has one."""
+        """Ask the broker to accept the client, with its login, and with its client-id if it has
+        one."""
         hello = self._hello
         self._chosen_id = hello.get("client-id")
         self._client_id = self.own_id()
@@ -111,7 +114,7 @@ class StompSession(WildcardSession):
         )
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
-        """What frames ask for."""
+        """The commands for frames."""
         commands: list[Command] = []
         for event in events:
             if self.closed or self._ending:
@@ -126,13 +129,13 @@ class StompSession(WildcardSession):
         return self._rows.joined(commands)
 
     def _connected(self, frame: StompFrame, commands: list[Command], now: float) -> None:
-        """The client was let in: its CONNECT is the first of its frames."""
+        """Answer CONNECT, the first frame that is carried out once the client is accepted."""
         self._hello = StompFrame("")
         self._stomp.send_connected(now, [("server", _SERVER), ("session", self._name)])
         self.hurried = True
 
     def _disconnect(self, frame: StompFrame, commands: list[Command], now: float) -> None:
-        """All that came before is answered; then the receipt leaves, and it is over."""
+        """Send the receipt after all earlier answers; then end the connection."""
         asked = self._asked("DISCONNECT", frame)
         self._begin_end("the client has disconnected")
         commands += self._settle(asked) or self._after_answer()
@@ -146,7 +149,7 @@ class StompSession(WildcardSession):
         if isinstance(effect, Refuse):
             self._refused(effect.code)
         elif isinstance(effect, CloseSession):
-            # The broker has forgotten it: nothing more is to be done there.
+            # The broker has already removed the session.
             self._standing = STRANGER
             self._fail(None, effect.reason)
         decided = self.decided(effect, now)
@@ -199,11 +202,11 @@ class StompSession(WildcardSession):
     # -- time -----------------------------------------------------------------------------------
 
     def excuse_silence(self, now: float) -> None:
-        """The peer was not read from."""
+        """Count the peer as heard now, because it was not read from."""
         self._stomp.excuse_silence(now)
 
     def next_deadline(self) -> float | None:
-        """When CONNECT must have come, or heart-beats are due."""
+        """When CONNECT must have arrived, or a heart-beat is due."""
         if self.closed:
             return None
         due = self._stomp.next_deadline()
@@ -212,7 +215,7 @@ class StompSession(WildcardSession):
         return None if due == _NEVER else due
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Send a heart-beat, or give up."""
+        """Send a heart-beat, or give up the peer."""
         if self.closed:
             return NOTHING
         if now >= self._connect_due:

@@ -2,8 +2,8 @@
 
 A subscription joins one channel, or several where its destination names several, with commas.  A
 durable one (``activemq.subscriptionName``) joins the queue that keeps a topic's messages for its
-client (``doors/jms/durable.py``).  One with ``browser:true`` joins nothing: it is sent what is in
-the queue (``browsing.py``).
+client (``doors/jms/durable.py``).  One with ``browser:true`` joins nothing; it gets the messages
+that are in the queue (``browsing.py``).
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ __all__ = ["Joined", "Looked", "SubscribingSession"]
 _PREFETCH: Final = "activemq.prefetchSize"
 _PRIORITY: Final = "activemq.priority"
 _MOST_PRIORITY: Final = 127
-#: By which of them a client names its durable subscription: those of ActiveMQ and of others.
+#: The headers by which clients name durable subscriptions: those of ActiveMQ and of others.
 _DURABLE: Final = (
     "activemq.subscriptionName",
     "durable-subscription-name",
     "durable-subscriber-name",
 )
-#: Headers of SUBSCRIBE that ask for what is not served, when they are not false.
+#: Headers of SUBSCRIBE that ask for an unsupported feature, unless they are ``false``.
 _NOT_SERVED: Final = ("activemq.retroactive",)
 _EXCLUSIVE: Final = "activemq.exclusive"
 
 
 @final
 class Joined:
-    """What the answers to SUBSCRIBE are about: each of its commands must succeed, where ``must`` is
-    not false.  Those that make something, which may be there already, are answered when it is on
-    disk; those and the ``last`` one show that all have succeeded."""
+    """The token of the commands of a SUBSCRIBE.  A command must succeed unless ``must`` is false.
+    Commands with ``makes`` create something that may already exist, and are answered when it is on
+    disk.  When these and the ``last`` one are answered, all have succeeded."""
 
     __slots__ = ("asked", "last", "makes", "must", "subscription")
 
@@ -85,7 +85,7 @@ class Joined:
 
 @final
 class Looked:
-    """What the answer is about whether a durable subscription is there."""
+    """The token of the lookup of a durable subscription."""
 
     __slots__ = ("asked", "subscription", "terms", "wanted")
 
@@ -103,7 +103,7 @@ class Looked:
 
 
 class SubscribingSession(BrowsingSession):
-    """The part of a session that subscribes."""
+    """The subscribing part of a session."""
 
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
@@ -152,9 +152,9 @@ class SubscribingSession(BrowsingSession):
             commands.append(look(self._number, request, durable))
 
     def _new_subscription(self, key: str, destination: str, mode: str) -> StompSubscription:
-        """A subscription that has joined nothing.
+        """Create a subscription that has joined nothing.
 
-        :raises FrameError: when there cannot be another one.
+        :raises FrameError: when its key is in use, or there are too many subscriptions.
         """
         most = self._context.limits.max_subscriptions
         if key in self._subscriptions:
@@ -178,10 +178,10 @@ class SubscribingSession(BrowsingSession):
         asked: AskedFrame,
         commands: list[Command],
     ) -> None:
-        """Join what a destination means, which is made where it is not there."""
+        """Join the places of a destination, which are created if they do not exist."""
         for place in places:
             if not place.is_temporary:
-                # Whether it is there after all shows when it is joined.
+                # If it does not exist, joining it fails.
                 request = Joined(asked, subscription, must=False)
                 shape = self._context.shape(place)
                 commands.append(CreateQueue(self._number, request, place.channel, QUEUE, shape))
@@ -201,12 +201,12 @@ class SubscribingSession(BrowsingSession):
             )
 
     def _branch(self, subscription: StompSubscription, asked: AskedFrame) -> Command:
-        """Open the branch that a subscription is."""
+        """The command to open the branch of a subscription."""
         subscription.opened = True
         return OpenBranch(self._number, Joined(asked, subscription), subscription.number)
 
     def _key_of(self, frame: StompFrame) -> str:
-        """What a subscription is called; before 1.1 that may be its destination.
+        """The key of a subscription: its id or, in version 1.0, its destination.
 
         :raises FrameError: when it has no id and needs one.
         """
@@ -218,9 +218,9 @@ class SubscribingSession(BrowsingSession):
         return frame.get("destination")
 
     def _wanted_by(self, frame: StompFrame) -> SubscriptionFilter | None:
-        """Which messages a subscription wants; None for all.
+        """The filter of a subscription; None for all messages.
 
-        :raises FrameError: when its selector cannot be understood.
+        :raises FrameError: when its selector is invalid.
         """
         selector = self._selector_of(frame)
         if _says(frame, "activemq.noLocal"):
@@ -230,7 +230,7 @@ class SubscribingSession(BrowsingSession):
     def _selector_of(self, frame: StompFrame) -> SelectorFilter | None:
         """The selector of a subscription; None without one.
 
-        :raises FrameError: when it cannot be understood.
+        :raises FrameError: when it is invalid.
         """
         text = frame.get("selector")
         if not text.strip():
@@ -241,9 +241,9 @@ class SubscribingSession(BrowsingSession):
             raise FrameError(str(error)) from None
 
     def _terms_of(self, frame: StompFrame) -> Terms:
-        """How a subscription wants its messages.
+        """The terms that a subscription asks for.
 
-        :raises FrameError: for a number that makes no sense.
+        :raises FrameError: for a number that is invalid or out of range.
         """
         context = self._context
         window = context.options.prefetch
@@ -279,7 +279,7 @@ class SubscribingSession(BrowsingSession):
     def _durable_of(self, frame: StompFrame, places: list[Place]) -> DurableSubscription | None:
         """The durable subscription that a client asks for; None when it asks for none.
 
-        :raises FrameError: when there can be no such.
+        :raises FrameError: when the durable subscription is not possible.
         """
         channel = self._durable_channel_of(frame)
         if not channel:
@@ -293,16 +293,17 @@ class SubscribingSession(BrowsingSession):
         return DurableSubscription(channel, places[0].channel, self._selector_of(frame))
 
     def _check_inactive(self, channel: str) -> None:
-        """Nobody else can have this client's durable subscription: it has the client-id.
+        """Check that this connection does not use a durable subscription yet.  No other client can,
+        because the client-id is unique.
 
-        :raises FrameError: when the client has it already.
+        :raises FrameError: when it is in use.
         """
         for each in self._subscriptions.values():
             if each.kept_as == channel:
                 raise FrameError("the durable subscription is in use")
 
     def _looked(self, effect: Reply, looked: Looked) -> Sequence[Command]:
-        """A durable subscription is there, or is not: make what is missing, and join it."""
+        """Handle the lookup of a durable subscription: create what is missing, and join."""
         asked, subscription = looked.asked, looked.subscription
         if effect.code not in (RESULT_OK, RESULT_NOT_FOUND):
             return self._fail(asked, words_of(effect.code))
@@ -331,7 +332,7 @@ class SubscribingSession(BrowsingSession):
     # -- answers --------------------------------------------------------------------------------
 
     def _subscribed(self, effect: Reply, joined: Joined) -> Sequence[Command]:
-        """One of the commands of a SUBSCRIBE was answered."""
+        """Handle the answer to one of the commands of a SUBSCRIBE."""
         code = effect.code
         if not joined.must:
             return NOTHING
@@ -375,5 +376,5 @@ class SubscribingSession(BrowsingSession):
 
 
 def _says(frame: StompFrame, name: str) -> bool:
-    """Whether a header is there and is not false."""
+    """Whether a header is given and is not ``false``."""
     return frame.get(name).lower() not in ("", "false")

@@ -1,7 +1,8 @@
 """Destinations with wildcards: ``/queue/a.*`` and ``/topic/a.>`` of SUBSCRIBE.
 
-Such a subscription joins what is like its name (``doors/jms/patterns.py``).  A session that is
-notified of a new channel joins when all that is queued has left, as other commands of its own.
+Such a subscription joins all matching channels (``doors/jms/patterns.py``).  When a session is
+notified of a new channel, it joins after its queued output has been written, because only then can
+it send commands.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ __all__ = ["ListedChannels", "WildcardSession", "news_of"]
 
 @final
 class ListedChannels:
-    """What the answer is about to looking for what is like a name; ``last`` says that the
-    subscription is there with it."""
+    """The token of a list of channels that may match a pattern; ``last`` says that its answer
+    completes the SUBSCRIBE."""
 
     __slots__ = ("asked", "last", "place", "subscription")
 
@@ -42,7 +43,7 @@ class ListedChannels:
 
 
 def news_of(effect: Inform) -> bytes:
-    """The name of a channel that was created; nothing for any other event."""
+    """The name of a channel that was created; empty for any other event."""
     fact = effect.fact
     if effect.event != CHANNEL_CREATED or not isinstance(fact, ChannelFact):
         return b""
@@ -55,7 +56,7 @@ class WildcardSession(SubscribingSession):
     def __init__(self, context: StompContext, number: int, now: float) -> None:
         super().__init__(context, number, now)
         self._watches = False
-        #: What subscriptions have to join, when all that is queued has left.
+        #: The places that subscriptions join when everything queued was written.
         self._to_join: list[tuple[StompSubscription, Place]] = []
 
     def _join(
@@ -67,7 +68,7 @@ class WildcardSession(SubscribingSession):
         asked: AskedFrame,
         commands: list[Command],
     ) -> None:
-        """Join what a destination means, and what is like its patterns."""
+        """Join the places of a destination, and list the channels that may match its patterns."""
         patterns = [place for place in places if place.pattern]
         plain = [place for place in places if not place.pattern]
         subscription.patterns = patterns
@@ -85,7 +86,7 @@ class WildcardSession(SubscribingSession):
             commands.append(ListChannels(self._number, listed, like))
 
     def _listed(self, effect: Reply, listed: ListedChannels) -> Sequence[Command]:
-        """What is like a name is joined."""
+        """Join the listed channels that match the pattern."""
         if effect.code != RESULT_OK:
             return self._fail(listed.asked, words_of(effect.code))
         commands: list[Command] = []
@@ -100,7 +101,7 @@ class WildcardSession(SubscribingSession):
         return commands
 
     def _like(self, wanted: Place, channel: str) -> Place | None:
-        """The destination that a channel is, if it is like a name."""
+        """The place of a channel, if it matches the pattern; else None."""
         names = self._context.names
         is_topic = wanted.is_topic
         name = name_like(wanted.pattern, channel, names, is_topic=is_topic)
@@ -133,7 +134,7 @@ class WildcardSession(SubscribingSession):
         )
 
     def deliver(self, data: bytes) -> None:
-        """Take the name of a new channel (``news_of``)."""
+        """Handle a new channel (``news_of``): note subscriptions whose patterns match."""
         channel = data.decode("utf-8", "replace")
         for subscription in self._subscriptions.values():
             for pattern in subscription.patterns:
@@ -143,7 +144,7 @@ class WildcardSession(SubscribingSession):
                     self.wants_written = True
 
     def written(self, now: float) -> Sequence[Command]:
-        """All that was queued has left."""
+        """Everything queued was written: join noted channels."""
         commands = list(super().written(now))
         to_join, self._to_join = self._to_join, []
         for subscription, place in to_join:
@@ -152,7 +153,8 @@ class WildcardSession(SubscribingSession):
         return commands
 
     def _left(self, effect: Left) -> Sequence[Command]:
-        """A destination was removed: of one with wildcards it was one of several."""
+        """Handle a removed destination: a subscription with wildcards continues, others end with an
+        ERROR."""
         for subscription in self._subscriptions.values():
             if subscription.patterns and subscription.number == effect.session:
                 names = self._context.names

@@ -1,8 +1,8 @@
-"""What every part of a session of STOMP needs: receipts in order, ERROR, and the end.
+"""The base of a session of STOMP: ordered receipts, ERROR, and the end of the connection.
 
-Receipts leave in the order of their frames: a client takes a receipt for a sign that the server has
-all that it sent before.  After an ERROR nothing more is sent, and the connection is closed once the
-receipts before it have left.
+Receipts are sent in the order of their frames, because a client takes a receipt as proof that the
+server has processed all earlier frames.  After an ERROR nothing more is sent, and the connection is
+closed once the receipts before it have left.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WORDS: Final[dict[int, str]] = {
 
 
 def words_of(code: int) -> str:
-    """What a result code says to a person."""
+    """The text for people for a result code."""
     words = _WORDS.get(code)
     return f"refused ({code})" if words is None else f"{words} ({code})"
 
@@ -55,10 +55,10 @@ class FrameError(ValueError):
 
 @final
 class AskedFrame:
-    """What an answer of the broker is about: the frame, and the place of its receipt.
+    """The token of a frame, with the place of its receipt.
 
-    ``what`` is the frame as an ERROR names it, ``receipt`` the id of its receipt, None for none;
-    ``left`` is how many answers of the broker it still takes.
+    ``what`` names the frame in an ERROR, ``receipt`` is the id of its receipt, None for none;
+    ``left`` is the number of outstanding answers of the broker.
     """
 
     __slots__ = ("left", "receipt", "slot", "what")
@@ -71,7 +71,7 @@ class AskedFrame:
 
 
 class ReceiptSession(WaitingSession[Event]):
-    """The part of a session that writes.
+    """The writing part of a session.
 
     :param context: what all connections share.
     """
@@ -83,12 +83,13 @@ class ReceiptSession(WaitingSession[Event]):
         #: The name of the connection, which is in its temporary destinations.
         self._name = context.new_id()[:12]
         self._answers = OrderedAnswers()
-        #: Nothing more is read: when all is answered, the connection is closed.
+        #: Why the connection ends: nothing more is read, and it is closed when everything was
+        #: answered.
         self._ending = ""
         self._failed = False
 
     def _asked(self, what: str, frame: StompFrame) -> AskedFrame:
-        """Note the receipt that a frame asks for."""
+        """Make the token of a frame, and reserve the place of its receipt, if it asks for one."""
         receipt = frame.find("receipt")
         slot = None if receipt is None else self._answers.open()
         if slot is not None and len(self._answers) >= self._context.limits.max_unanswered:
@@ -96,7 +97,7 @@ class ReceiptSession(WaitingSession[Event]):
         return AskedFrame(what, receipt, slot)
 
     def _settle(self, asked: AskedFrame | None) -> Sequence[Command]:
-        """A frame was carried out: send its receipt, if it asked for one."""
+        """Send the receipt of a frame that was carried out, if it asked for one."""
         if asked is None or asked.slot is None or asked.slot.finished:
             return NOTHING
         assert asked.receipt is not None, "there is a place for it"
@@ -110,7 +111,7 @@ class ReceiptSession(WaitingSession[Event]):
         return self._after_answer()
 
     def _fail(self, asked: AskedFrame | None, text: str, detail: str = "") -> Sequence[Command]:
-        """Tell the client what went wrong, and close when that has left."""
+        """Send an ERROR, and end the connection after it."""
         slot = None if asked is None else asked.slot
         if self.closed or (self._failed if slot is None else slot.finished):
             return NOTHING
@@ -136,7 +137,7 @@ class ReceiptSession(WaitingSession[Event]):
         self._stomp.forget()
 
     def _after_answer(self) -> Sequence[Command]:
-        """Queue what is ready; close when that was all."""
+        """Queue the answers that are ready; end the connection after its last one."""
         if self._answers.ready_bytes:
             self._say(self._answers.take())
         if self._ending and not len(self._answers):
@@ -153,14 +154,14 @@ class ReceiptSession(WaitingSession[Event]):
         return self._stomp.data_to_send()
 
     def deliver(self, data: bytes) -> None:
-        """Nothing comes but by ``deliver_own``."""
+        """Nothing: all deliveries come through ``deliver_own``."""
 
     # -- what WaitingSession asks ---------------------------------------------------------------
 
     def text_bytes_of(self, event: Event) -> int:
-        """Bytes of a frame."""
+        """The size of a frame."""
         return event.encoded_size if isinstance(event, StompFrame) else len(event.text)
 
     def forget_input(self) -> None:
-        """Half a frame."""
+        """Drop an incomplete frame."""
         self._stomp.forget()

@@ -1,4 +1,4 @@
-"""What all connections of a door of Throttr share: its options, and who is connected."""
+"""What all connections of a door of Throttr share: its options, and the connected clients."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tmqp_wires.throttr.words import (
 
 __all__ = ["EVERYBODY", "ThrottrClient", "ThrottrContext", "ThrottrPlace", "to_ns"]
 
-#: The channel on which every client of the dialect 7.3 is.
+#: The channel to which every client of the dialect 7.3 is subscribed.
 EVERYBODY: Final = b"*"
-#: Which original a dialect is that of.
+#: The version of the original for a dialect.
 _VERSIONS: Final = {DIALECT_73: "5.0.11"}
 _VERSION: Final = "5.0.2"
-#: A channel that nobody has used for so long is removed, in milliseconds.
+#: Milliseconds after which an unused channel is removed.
 _IDLE_MS: Final = 60_000
 _SECOND_NS: Final = 1_000_000_000
 
@@ -39,8 +39,9 @@ def to_ns(seconds: float) -> int:
 
 @final
 class ThrottrPlace:
-    """A client's place on a channel: since when, in nanoseconds of 1970, and payload bytes that it
-    has got and published there; ``spelt`` is the channel as the engine names it, once it has."""
+    """A client's subscription to a channel: since when, in nanoseconds since 1970, and the payload
+    bytes that it has received and published there.  ``spelt`` is the channel's name in the engine,
+    empty until it is known."""
 
     __slots__ = ("read_bytes", "since_ns", "spelt", "write_bytes")
 
@@ -53,10 +54,11 @@ class ThrottrPlace:
 
 @final
 class ThrottrClient:
-    """What is reported about a client.
+    """The reported facts about a client.
 
-    ``identity`` has 16 bytes; ``client_id`` is that of the engine.  Bytes are those of the
-    connection, and of payloads that it has published and got.
+    ``identity`` has 16 bytes; ``client_id`` is its id in the engine.  ``read_bytes`` and
+    ``write_bytes`` count bytes of the connection, ``published_bytes`` and ``received_bytes`` those
+    of payloads.
     """
 
     __slots__ = (
@@ -86,7 +88,7 @@ class ThrottrClient:
 
     @property
     def own_channel(self) -> bytes:
-        """The channel by which the dialect 7.3 reaches this client alone."""
+        """The channel that reaches only this client, in the dialect 7.3."""
         return self.identity.hex().encode()
 
 
@@ -94,8 +96,8 @@ class ThrottrClient:
 class ThrottrContext:
     """The context of a session; the parameters are those of ``ThrottrDoor``.
 
-    ``clients`` are connected, by identity in the order of connecting; ``channels`` has the clients
-    of each channel that has any.
+    ``clients`` are the connected clients, by identity in the order of connecting; ``channels`` has
+    the subscribed clients of each channel that has any.
     """
 
     def __init__(
@@ -122,7 +124,7 @@ class ThrottrContext:
         self.by_code = {code: Rate() for code in NAMES}
         self.read = Rate()
         self.written = Rate()
-        #: The time when something happened last at one of these doors, in nanoseconds.
+        #: The time of the last activity at this door, in nanoseconds.
         self.now_ns = 0
         self._subscriptions = 0
         self._offset_s = wall_clock_offset_s
@@ -134,11 +136,11 @@ class ThrottrContext:
 
     @property
     def offset_ns(self) -> int:
-        """What to add to the engine's nanoseconds for those since 1970."""
+        """What to add to the engine's time in nanoseconds to get nanoseconds since 1970."""
         return to_ns(self._offset_s)
 
     def opening(self, session: int, channel: str) -> Command:
-        """The command that makes the channel of a name, if it is not there."""
+        """The command to create a channel if it does not exist."""
         changes = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
         idle = ChannelChanges(idle_timeout_ms=_IDLE_MS)
         return CreateQueue(session, None, channel, QUEUE, changes, idle)
@@ -146,17 +148,17 @@ class ThrottrContext:
     # -- who is here ------------------------------------------------------------------------------
 
     def come(self, client: ThrottrClient) -> None:
-        """A client has connected."""
+        """Add a client that has connected."""
         self.clients[client.identity] = client
 
     def go(self, client: ThrottrClient) -> None:
-        """A client has gone, from all channels."""
+        """Remove a client that has disconnected, from all channels."""
         self.clients.pop(client.identity, None)
         for channel in list(client.subscriptions):
             self.unsubscribe(client, channel)
 
     def subscribe(self, client: ThrottrClient, channel: bytes, now: float) -> None:
-        """A client is on a channel from now on."""
+        """Subscribe a client to a channel."""
         if channel in client.subscriptions:
             return
         client.subscriptions[channel] = ThrottrPlace(self.unix_ns(now))
@@ -164,7 +166,7 @@ class ThrottrContext:
         self._subscriptions += 1
 
     def unsubscribe(self, client: ThrottrClient, channel: bytes) -> None:
-        """A client is no longer on a channel."""
+        """Unsubscribe a client from a channel."""
         if client.subscriptions.pop(channel, None) is not None:
             self._subscriptions -= 1
         there = self.channels.get(channel)
@@ -176,14 +178,14 @@ class ThrottrContext:
     # -- figures ----------------------------------------------------------------------------------
 
     def count_request(self, client: ThrottrClient, code: int, now_ns: int) -> None:
-        """A request is about to be carried out; it counts for the replies that tell of it."""
+        """Count a request that is about to be carried out, so that its own reply includes it."""
         self.requests.add(1, now_ns)
         self.by_code[code].add(1, now_ns)
         if code in client.requests:
             client.requests[code] += 1
 
     def info(self, portion: CellPortion, now: float) -> list[int]:
-        """The numbers of an INFO; *portion* counts the keys."""
+        """The numbers of an INFO; *portion* has the numbers of keys."""
         now_ns = to_ns(now)
         found = [self.unix_ns(now) // _SECOND_NS]
         for rate in (self.requests, *[self.by_code[code] for code in ORDER_IN_INFO]):

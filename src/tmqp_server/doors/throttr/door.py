@@ -1,4 +1,6 @@
-"""The door of Throttr: keys are cells, and each of its channels is one with a broadcast queue."""
+"""The door of Throttr: its keys are cells, and each of its channels is a channel with a broadcast
+queue.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tmqp_wires.throttr.replies import push_bytes
 
 __all__ = ["ThrottrDoor"]
 
-#: Stands for a message whose payload is longer than this door can say.
+#: The delivery of a message whose payload is too long for this door.
 _UNSAID: Final = b"\0"
 
 
@@ -25,8 +27,8 @@ class ThrottrDoor(QueuesOnly):
     """Throttr.
 
     :param new_id: makes the ids of messages, clients and connections.
-    :param letters: reads what came through doors of other kinds.
-    :param names: turns names of channels into channels and back.
+    :param letters: reads messages that arrived through doors of other protocols.
+    :param names: turns Throttr's names of channels into channels and back.
     :param wall_clock_offset_s: what to add to the engine's times for seconds since 1970.
     :param started_s: when the server began, in the engine's time.
     """
@@ -57,11 +59,11 @@ class ThrottrDoor(QueuesOnly):
         )
 
     def open(self, session: int, now: float) -> ThrottrSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return ThrottrSession(self.context, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """A push; a payload that is too long for the size of values is not told."""
+        """A push; a byte 0 if the payload is too long for the size of values."""
         message = effect.message
         wire = message.wire
         if isinstance(wire, ThrottrMessage):
@@ -71,7 +73,7 @@ class ThrottrDoor(QueuesOnly):
         return self._push(self.context.names.foreign_name(effect.channel), payload)
 
     def encode_forward(self, effect: Forward) -> bytes:
-        """What a client says to another one alone; other protocols have no such word here."""
+        """A message to one client alone; empty for direct messages of other protocols."""
         wire = effect.wire
         if not isinstance(wire, ThrottrMessage):
             return b""

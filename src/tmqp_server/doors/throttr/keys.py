@@ -1,4 +1,6 @@
-"""Requests of Throttr about counters and buffers, as commands about cells, and what they tell."""
+"""Converts requests about counters and buffers to commands about cells, and their results to
+replies.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,9 @@ _CHANGES: Final = (words.CHANGE_PATCH, words.CHANGE_INCREASE, words.CHANGE_DECRE
 def cell_command(
     context: ThrottrContext, number: int, request: Request, asked: object
 ) -> Command | None:
-    """The command for a key; None for what cannot be.
+    """The command for a request about a key; None for an impossible request.
 
-    :param asked: what comes back in its answer.
+    :param asked: the command's token.
     """
     space, key = context.space, request.key
     code = request.code
@@ -70,7 +72,7 @@ def cell_command(
 
 
 def cell_reply(context: ThrottrContext, code: int, cell: CellSnapshot) -> bytes:
-    """What a cell holds, or how often it was read and written."""
+    """The reply with the contents of a cell, or with how often it was read and written."""
     if code == words.STAT:
         figures = (cell.reads_per_minute, cell.writes_per_minute, cell.reads, cell.writes)
         return stat_reply(*figures)

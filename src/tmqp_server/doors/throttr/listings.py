@@ -1,4 +1,4 @@
-"""The replies of Throttr that list something, made in portions."""
+"""The replies of Throttr that are lists, which are made in portions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _MOST_KEY: Final = 255
 
 @final
 class Listing:
-    """A listing that is being made.
+    """A list that is being made.
 
-    :param code: its request.
+    :param code: the code of its request.
 
-    Attributes: ``size``, bytes of the reply so far; ``clients`` and ``channels``, what a
-    CONNECTIONS or CHANNELS has still to tell of, the last first, once
-    :meth:`begin` has noted who is here; ``waits_for``, how many answers of a portion are missing;
-    ``shows_clients``, whether channels of one client only may be reported.
+    Attributes: ``size``, bytes of the reply so far; ``clients`` and ``channels``, the remaining
+    items of a CONNECTIONS or CHANNELS in reverse order, after :meth:`begin`; ``waits_for``, the
+    number of outstanding answers of a portion; ``shows_clients``, whether clients' own channels may
+    be reported.
     """
 
     def __init__(self, context: ThrottrContext, code: int) -> None:
@@ -58,7 +58,7 @@ class Listing:
         return self._fragments.size
 
     def begin(self) -> bool:
-        """Note who is here; False if that was done."""
+        """Note the present clients or channels; False if this was done before."""
         if self._has_begun:
             return False
         self._has_begun = True
@@ -90,7 +90,7 @@ class Listing:
             self._fragments.add(stats_head(key, *figures), key, STATS_WEIGHT + len(key))
 
     def _add_channel(self, channel: bytes) -> None:
-        """Add a channel to a CHANNELS, if somebody is on it."""
+        """Add a channel to a CHANNELS, if it has subscribers."""
         read_bytes = write_bytes = 0
         there = self._context.channels.get(channel)
         if there is None:
@@ -103,18 +103,19 @@ class Listing:
         self._fragments.add(head, channel, CHANNEL_WEIGHT)
 
     def take_channels(self, count: int) -> list[bytes]:
-        """The next channels, which are reported about once it is known which may be seen."""
+        """Take the next channels, which are added once it is known which may be seen."""
         self._taken = self.channels[-count:]
         self._taken.reverse()
         del self.channels[-count:]
         return self._taken
 
     def see(self, channel: bytes) -> None:
-        """A channel may be seen."""
+        """Note that a channel may be seen."""
         self._seen.add(channel)
 
     def add_channels(self, is_own: Callable[[bytes], bool]) -> None:
-        """Add those that were taken and may be seen; of one client's own, all or none."""
+        """Add the channels that were taken and may be seen; of clients' own channels, all or
+        none."""
         for channel in self._taken:
             if channel in self._seen or (self.shows_clients and is_own(channel)):
                 self._add_channel(channel)
@@ -122,7 +123,7 @@ class Listing:
         self._seen.clear()
 
     def add_clients(self, count: int) -> None:
-        """Add the next clients to a CONNECTIONS, those that are still there."""
+        """Add the next clients to a CONNECTIONS, if they are still connected."""
         context = self._context
         for _ in range(min(count, len(self.clients))):
             client = self.clients.pop()
@@ -131,12 +132,12 @@ class Listing:
                 self._fragments.add(entry, b"", CONNECTION_WEIGHT)
 
     def reply(self) -> bytes:
-        """The whole."""
+        """The complete reply."""
         return self._fragments.reply()
 
 
 def connection_of_client(context: ThrottrContext, client: ThrottrClient) -> bytes:
-    """A client's entry in a CONNECTIONS; allocated and consumed bytes are none."""
+    """A client's entry in a CONNECTIONS; allocated and consumed bytes are 0."""
     host, _, port = client.peer.rpartition(":")
     has_port = port.isdigit()
     figures = (
@@ -160,7 +161,7 @@ def connection_of_client(context: ThrottrContext, client: ThrottrClient) -> byte
 
 
 def subscribers(context: ThrottrContext, channel: bytes) -> bytes:
-    """The reply to a CHANNEL; empty if nobody is on it."""
+    """The reply to a CHANNEL; empty if the channel has no subscribers."""
     there = context.channels.get(channel)
     if not there:
         return b""

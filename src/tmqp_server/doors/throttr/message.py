@@ -1,4 +1,4 @@
-"""Messages of Throttr's channels inside the server: their form, and what is kept."""
+"""Messages of Throttr's channels inside the server: their wire form and stored form."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _FAMILY: Final = f"{DOOR}-source"
 
 @final
 class ThrottrMessage:
-    """The form that a message keeps: its payload, its channel as Throttr names it, and who sent
-    it."""
+    """The wire form of a message: its payload, its channel as Throttr names it, and its sender."""
 
     __slots__ = ("channel", "message_id", "payload", "source")
 
@@ -33,16 +32,16 @@ class ThrottrMessage:
 
     @property
     def size(self) -> int:
-        """The bytes that would be kept of it."""
+        """The size of its stored form in bytes."""
         around = bytes_around(self.source, exact_channel(self.channel))
         return len(self.message_id) + around + len(self.payload)
 
 
 @final
 class FromOthers(SubscriptionFilter):
-    """Accepts what others have published: publishers of the dialect 7.1 are not served.
+    """Accepts messages of other clients: in the dialect 7.1, publishers do not get their own.
 
-    :param source: the client.
+    :param source: the client's id.
     """
 
     def __init__(self, source: str) -> None:
@@ -54,25 +53,25 @@ class FromOthers(SubscriptionFilter):
         return not (isinstance(wire, ThrottrMessage) and wire.source == self._source)
 
     def identity(self) -> object:
-        """The client."""
+        """The client, with the door's name."""
         return DOOR, self._source
 
     def family(self) -> object:
-        """They all look at the publisher."""
+        """The family of all filters that look only at the publisher."""
         return _FAMILY
 
     def key_of(self, message: Message) -> object:
-        """The publisher, if it speaks Throttr."""
+        """The publisher of a message of this door; else empty."""
         wire = message.wire
         return wire.source if isinstance(wire, ThrottrMessage) else ""
 
     def is_counted(self) -> bool:
-        """Every subscriber has one of its own."""
+        """No: every subscriber has a filter of its own."""
         return False
 
 
 class ThrottrBodies(PlainBodies):
-    """What is kept of the door's messages."""
+    """The stored form of the door's messages."""
 
     name = DOOR
     number = NUMBER
@@ -83,10 +82,10 @@ class ThrottrBodies(PlainBodies):
         return wire.payload
 
     def channel_of(self, wire: object) -> str:
-        """Where a message was sent to."""
+        """The channel that a message was sent to."""
         assert isinstance(wire, ThrottrMessage), "this door keeps its own messages"
         return exact_channel(wire.channel)
 
     def wire_of(self, name: str, source: str, place: bytes, body: bytes) -> tuple[object, str]:
-        """A kept message again."""
+        """A message from its stored form; see ``Door.restored``."""
         return ThrottrMessage(name, source, place, body), exact_channel(place)

@@ -1,4 +1,4 @@
-"""What the door of Throttr can be told: the limits of one peer, and its options."""
+"""The configuration of the door of Throttr: the limits of one peer, and its options."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tmqp_wires.throttr.words import DIALECT_71, DIALECTS, VALUE_SIZES, VERSION_
 
 __all__ = ["ThrottrLimits", "ThrottrOptions"]
 
-#: Each time that so many are answered, the next ones are given to the hub, one call in another.
+#: Waiting requests are passed to the hub in nested calls, each time that so many are answered.
 _LEAST_UNANSWERED: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottrLimits:
-    """What one peer may cost.
+    """The limits of one peer.
 
     :raises ValueError: when a value is not positive.
     """
@@ -48,7 +48,7 @@ class ThrottrLimits:
 class ThrottrOptions:
     """What a server does for clients of Throttr.
 
-    :raises ValueError: for a value that there is not.
+    :raises ValueError: for a value that is not supported.
     """
 
     dialect: str = DIALECT_71

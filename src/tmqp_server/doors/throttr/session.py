@@ -1,9 +1,10 @@
 """One connection of Throttr: requests into commands, replies in their order, and pushes.
 
-Theory of operation.  The first request asks the broker to let the client in; what comes meanwhile
-waits.  Requests are carried out in their order, some hundred before the first is answered; a
-listing, which is made in portions, is waited for.  The client is not read from while requests wait,
-so what it costs is bounded, and none of its requests is lost.
+Theory of operation.  With the first request, the session asks the broker to accept the client;
+further requests wait for the answer.  Requests are carried out in order, up to ``max_unanswered``
+of them before the first is answered, but the requests after a list wait until the list is complete.
+The client is not read while requests wait, so its memory is bounded, and none of its requests is
+lost.
 """
 
 from __future__ import annotations
@@ -60,19 +61,19 @@ from tmqp_wires.throttr.requests import (
 __all__ = ["ThrottrSession"]
 
 _REQUEST_BYTES: Final = 200
-#: Keys, and clients, of a portion of a listing.
+#: The keys or clients in a portion of a list.
 _PORTION: Final = 250
-#: A filter of lists of clients that nobody passes: it is the right to list them that is asked for.
+#: A filter that matches no client: the list is requested only to check the right to it.
 _NOBODY: Final = "@nobody"
 
 
 @final
 class _Asked:
-    """What a command is about: the request of a client, and the place of its reply, None for what
-    the door asks by itself.
+    """The token of a command: the client's request, and the place of its reply, None for the door's
+    own commands.
 
-    ``failed`` says that a part of it has failed; ``listing`` is what a listing has so far; ``size``
-    is that of a payload.
+    ``failed`` says that a part of it has failed; ``listing`` is the list that it is for; ``size``
+    is that of a published payload.
     """
 
     __slots__ = ("code", "failed", "key", "listing", "size", "slot")
@@ -88,7 +89,7 @@ class _Asked:
 
 @final
 class _First:
-    """The first of two commands of one request: it is answered only if it fails."""
+    """The token of the first of two commands of one request, which is answered only if it fails."""
 
     __slots__ = ("asked",)
 
@@ -98,7 +99,7 @@ class _First:
 
 @final
 class _Seen:
-    """What the question is about whether one channel of a listing may be seen."""
+    """The token of the command that finds out whether a channel of a list may be seen."""
 
     __slots__ = ("asked", "channel", "listing")
 
@@ -124,15 +125,15 @@ class ThrottrSession(ThrottrWriter):
         self._has_come = False
         self._pending: deque[Event] = deque()
         self._pending_bytes = 0
-        #: The listing that is being made: what comes behind it waits.
+        #: The list that is being made; later requests wait.
         self._listing: _Asked | None = None
         #: Messages that were published and are not confirmed, by id.
         self._published: dict[str, _Asked] = {}
-        #: Why the connection ends once everything before is answered; empty while it does not.
+        #: Why the connection ends once all earlier requests are answered; empty if it does not.
         self._ending = ""
 
     def waits_for_replies(self) -> bool:
-        """Whether requests wait, or the end."""
+        """Whether requests wait, or the end of the connection."""
         return bool(self._pending or self._ending)
 
     # -- bytes in -------------------------------------------------------------------------------
@@ -148,7 +149,8 @@ class ThrottrSession(ThrottrWriter):
         return self.take(self._decoder.receive(data), now)
 
     def fault_of(self, event: Event) -> str:
-        """What is no request is answered once, for nobody knows where the next one begins."""
+        """Answer an invalid request once, and end the connection, because it is unknown where the
+        next request would begin."""
         if not isinstance(event, Violation):
             return ""
         self._finish(self._answers.open(), words.NO)
@@ -159,15 +161,16 @@ class ThrottrSession(ThrottrWriter):
         return f"{self._first.sent()}: {event.text}"
 
     def text_bytes_of(self, event: Event) -> int:
-        """Key and value of a request."""
+        """The size of a request's key and value."""
         return len(event.key) + len(event.value) if isinstance(event, Request) else 0
 
     def forget_input(self) -> None:
-        """A request that is not whole."""
+        """Drop an incomplete request."""
         self._decoder.forget()
 
     def last_commands(self) -> list[Command]:
-        """Requests that wait are whole: they are carried out, and nobody is notified of it."""
+        """The commands of complete requests that still wait: they are carried out without a
+        reply."""
         commands: list[Command] = []
         for event in self._pending:
             if isinstance(event, Request) and event.code <= words.PUBLISH:
@@ -183,18 +186,18 @@ class ThrottrSession(ThrottrWriter):
         return commands
 
     def end(self, reason: str) -> Sequence[Command]:
-        """The connection is over."""
+        """End the session, and remove the client."""
         if self._has_come:
             self._has_come = False
             self._context.go(self._client)
         return super().end(reason)
 
     def held_bytes(self) -> int:
-        """A request that is not whole, and what waits."""
+        """Bytes of an incomplete request, and of requests that wait."""
         return self._decoder.held_bytes + self._pending_bytes + super().held_bytes()
 
     def commands_of(self, events: list[Event], now: float) -> Sequence[Command]:
-        """What requests ask for."""
+        """The commands for requests."""
         commands: list[Command] = []
         if not self._has_come:
             self._come(now, commands)
@@ -205,7 +208,8 @@ class ThrottrSession(ThrottrWriter):
         return commands
 
     def _come(self, now: float, commands: list[Command]) -> None:
-        """Note the client; one of the dialect 7.3 is on two channels from the beginning."""
+        """Add the client; in the dialect 7.3, it is subscribed to two channels from the
+        beginning."""
         context, client = self._context, self._client
         self._has_come = True
         client.client_id = self._client_id
@@ -216,7 +220,7 @@ class ThrottrSession(ThrottrWriter):
             self._subscribe(_Asked(words.SUBSCRIBE, EVERYBODY, None), commands)
 
     def _go_on(self, now: float, commands: list[Command]) -> None:
-        """Carry out as many of the waiting requests as may be."""
+        """Carry out as many of the waiting requests as possible."""
         pending = self._pending
         most = self._context.limits.max_unanswered
         now_ns = to_ns(now)
@@ -262,7 +266,7 @@ class ThrottrSession(ThrottrWriter):
     # -- channels -------------------------------------------------------------------------------
 
     def _look(self, asked: _Asked, now: float, commands: list[Command]) -> None:
-        """What is about channels and connections, and the listings."""
+        """Carry out a request about subscriptions, connections or figures, or one for a list."""
         context, number = self._context, self._number
         code = asked.code
         if code == words.SUBSCRIBE:
@@ -292,7 +296,7 @@ class ThrottrSession(ThrottrWriter):
         return self._context.names.exact_channel(name)
 
     def _is_own(self, name: bytes) -> bool:
-        """Whether a channel is that of one client alone."""
+        """Whether a channel is a connected client's own."""
         context = self._context
         if not context.serves_publishers or len(name) != 2 * words.ID_BYTES:
             return False
@@ -302,7 +306,7 @@ class ThrottrSession(ThrottrWriter):
             return False
 
     def _right_to_see(self, asked: _Asked) -> Command:
-        """A command that needs the right to see who is on a channel."""
+        """A command that succeeds only with the right to see the subscribers of a channel."""
         if self._is_own(asked.key):
             return ListClients(self._number, asked, _NOBODY)
         command = ListConsumers(self._number, asked, self._channel_of(asked.key))
@@ -321,11 +325,11 @@ class ThrottrSession(ThrottrWriter):
         if context.serves_publishers and asked.key == client.own_channel:
             self._finish(asked.slot, words.YES if self._has_left(asked.key) else words.NO)
         else:
-            # What was asked before may still be to be carried out: the answer is not known yet.
+            # Earlier commands may not have been carried out yet, so the answer is not known.
             commands.append(Leave(self._number, asked, self._channel_of(asked.key)))
 
     def _has_left(self, name: bytes) -> bool:
-        """Take this client off a channel; False if it was not there."""
+        """Unsubscribe this client from a channel; False if it was not subscribed."""
         if name not in self._client.subscriptions:
             return False
         self._forget_channel(name)
@@ -361,8 +365,8 @@ class ThrottrSession(ThrottrWriter):
         )
 
     def _publish_to_one(self, wire: ThrottrMessage, asked: _Asked, commands: list[Command]) -> None:
-        """Bring a message to one client; that nothing was said of it before the second command is
-        answered shows that it was brought."""
+        """Send a message to one client.  If the first command has not failed when the second is
+        answered, the message was sent."""
         other = self._context.clients[bytes.fromhex(wire.channel.decode("ascii"))]
         if wire.channel not in other.subscriptions:
             self._finish(asked.slot, words.NO)
@@ -376,7 +380,7 @@ class ThrottrSession(ThrottrWriter):
     # -- listings -------------------------------------------------------------------------------
 
     def _next_portion(self, asked: _Asked, listing: Listing, following: int) -> list[Command]:
-        """What is to be asked for the next portion of a listing."""
+        """The commands for the next portion of a list."""
         number, space = self._number, self._context.space
         commands: list[Command] = []
         if asked.code == words.CHANNELS:
@@ -393,11 +397,11 @@ class ThrottrSession(ThrottrWriter):
         return commands
 
     def _go_on_listing(self, asked: _Asked, listing: Listing, effect: Reply) -> Sequence[Command]:
-        """Add a portion, or a part of one; returns what is to be asked next."""
+        """Add a portion, or a part of one; returns the next commands."""
         body = effect.body
         is_ok = effect.code == RESULT_OK
         listing.waits_for -= 1
-        # Only now, for what was asked before may have changed who is here.
+        # Only now, because earlier commands may have changed who is connected.
         if listing.begin():
             listing.shows_clients = is_ok
         following = 0
@@ -466,8 +470,8 @@ class ThrottrSession(ThrottrWriter):
             self._finish(asked.slot, data)
 
     def _more(self, now: float) -> Sequence[Command]:
-        """What waits is carried out once everything before is answered: no sooner, for commands
-        that an answer leads to come before those that have not been carried out."""
+        """Carry out waiting requests once all earlier ones are answered.  An answer may lead to
+        further commands, which must precede those of later requests."""
         if len(self._answers):
             return NOTHING
         if self._ending:
@@ -514,7 +518,7 @@ class ThrottrSession(ThrottrWriter):
         return NOTHING
 
     def written(self, now: float) -> Sequence[Command]:
-        """All deliveries are in the kernel's hands."""
+        """Acknowledge the deliveries that the kernel has taken."""
         commands = self._acknowledges
         self._acknowledges = []
         commands.extend(self._more(now))
@@ -523,9 +527,9 @@ class ThrottrSession(ThrottrWriter):
     # -- time -----------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        """Never: the protocol has no times."""
+        """None: the protocol has no timeouts."""
         return None
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is due."""
+        """Nothing is ever due."""
         return NOTHING

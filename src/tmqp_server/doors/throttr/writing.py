@@ -1,8 +1,8 @@
 """The part of a connection of Throttr that writes: replies in their order, and pushes.
 
-A push leaves whole, and never in one piece behind a reply: clients of the original take a push only
-at the front of what they read.  They also want their own message before the reply to its PUBLISH,
-so that reply is late: it is written when all else of the step is.
+A push is sent whole, and never after a reply in the same write, because clients of the original
+recognize a push only at the beginning of what they read.  They also expect their own message before
+the reply to its PUBLISH, so this reply is late: it is written after everything else of the step.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tmqp_wires.throttr.requests import Event
 
 __all__ = ["ThrottrWriter"]
 
-#: Pushes are put together up to so many bytes: clients of the original do not take one that has
-#: come in two pieces.
+#: Pushes are joined up to so many bytes, because clients of the original cannot read one that
+#: arrives in two pieces.
 _MOST_JOINED: Final = 32_768
 
 
 class ThrottrWriter(WaitingSession[Event]):
-    """What one connection is sent.
+    """The writing part of a session.
 
     :param context: what all connections share.
     :param now: when it was opened, in seconds.
@@ -37,23 +37,23 @@ class ThrottrWriter(WaitingSession[Event]):
         self._context = context
         self._client = ThrottrClient(bytes.fromhex(context.new_id()), "", "", context.unix_ns(now))
         self._answers = OrderedAnswers()
-        #: The names of the channels that this client is on and has got something by.
+        #: The names of this client's channels, by the channels' names in the engine.
         self._names: dict[str, bytes] = {}
         self._portions: deque[bytes] = deque()
         self._open: list[bytes] = []
         self._open_bytes = 0
         self._ends_with_reply = False
-        #: Replies that come behind pushes of this step.
+        #: Replies that are written after the pushes of this step.
         self._late: list[tuple[Slot | None, bytes]] = []
-        #: Of the deliveries that are not written, the answers that their queues want.
+        #: The acknowledgements for deliveries that have not been written.
         self._acknowledges: list[Command] = []
 
     def waits_for_replies(self) -> bool:
-        """Whether something continues once replies that are late are written."""
+        """Whether something continues after late replies are written."""
         raise NotImplementedError
 
     def _settle_late(self) -> None:
-        """Write the replies that came behind pushes; what waits for them may continue then."""
+        """Write the late replies; requests that wait for them may continue then."""
         late = self._late
         if late:
             self._late = []
@@ -63,13 +63,13 @@ class ThrottrWriter(WaitingSession[Event]):
                 self.wants_written = True
 
     def _forget_channel(self, name: bytes) -> None:
-        """Forget how the engine names a channel."""
+        """Forget the name of a channel in the engine."""
         subscription = self._client.subscriptions.get(name)
         if subscription is not None:
             self._names.pop(subscription.spelt, None)
 
     def _finish(self, slot: Slot | None, data: bytes) -> None:
-        """Answer a request, and send what is ready by that."""
+        """Answer a request, and queue all replies that are ready then."""
         if slot is None:
             return
         self.outbound_bytes += len(data)
@@ -81,7 +81,7 @@ class ThrottrWriter(WaitingSession[Event]):
             self._ends_with_reply = True
 
     def deliver(self, data: bytes) -> None:
-        """Queue what another client says to this one alone."""
+        """Queue another client's message for this client alone."""
         if data:
             self._count_push(self._client.own_channel, len(data))
             self._push(data)
@@ -123,7 +123,7 @@ class ThrottrWriter(WaitingSession[Event]):
             self.wants_written = True
 
     def _count_push(self, name: bytes, size: int) -> None:
-        """Count the payload of a push."""
+        """Count the payload of a push for the client and its subscription."""
         size -= 1 + self._context.width
         if self._context.serves_publishers:
             size -= 1 + len(name)
@@ -140,7 +140,7 @@ class ThrottrWriter(WaitingSession[Event]):
         return data
 
     def next_to_send(self) -> bytes:
-        """What may leave in one piece."""
+        """The next bytes that may be sent in one piece."""
         self._settle_late()
         if not self._portions:
             self._close_portion()

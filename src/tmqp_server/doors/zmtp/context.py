@@ -21,7 +21,7 @@ from tmqp_wires.zmtp import ZmtpConfig
 __all__ = ["ZmtpContext"]
 
 _MS: Final = 1000.0
-#: A push waits for room as long as it takes.
+#: A push waits for room without a limit.
 _FOR_EVER: Final = -1
 
 
@@ -29,9 +29,9 @@ _FOR_EVER: Final = -1
 class ZmtpContext:
     """The context of a session; the parameters are those of ``ZmtpDoor``.
 
-    Attributes: ``refused``, how many messages of peers were not taken; ``pair``, the session of the
-    one PAIR socket, 0 for none; ``config`` is this side of connections, ``calling`` that of those
-    which the server makes itself.
+    Attributes: ``refused``, the number of messages that were refused; ``pair``, the session of the
+    one PAIR socket, 0 for none; ``config``, this side of accepted connections; ``calling``, this
+    side of connections that the server makes.
     """
 
     __slots__ = (
@@ -84,7 +84,7 @@ class ZmtpContext:
         self.calling = self.config
         if keys is not None and keys.calling is not None:
             self.calling = dataclasses.replace(self.config, as_server=False, keys=keys.calling)
-        #: How queues and services are made: what nobody could take goes back as often as it takes.
+        #: The options of queues and services, without a limit on redeliveries.
         self.of_queue = QueueChanges(
             status=STATUS_ROUND_ROBIN,
             request_acknowledge=True,
@@ -92,17 +92,17 @@ class ZmtpContext:
             put_back_limit=-1,
         )
         self.of_topic = QueueChanges(status=STATUS_BROADCAST, request_acknowledge=False)
-        #: What pushes say: into a queue they wait for room, into a topic they do not.
+        #: The extras of pushes: they wait for room in a queue, but not in a topic.
         self.waiting = PushExtras(self.of_queue, wait_ms=_FOR_EVER)
         self.publishing = PushExtras(self.of_topic)
 
     def terms(self, window: int) -> Terms:
-        """How consumers get messages: so many at a time, for as long as they like; what they have
-        not answered for goes to others."""
+        """The terms of consumers: a window, and no acknowledgement timeout; unanswered deliveries
+        go to other consumers."""
         return Terms(window, -1, PUT_BACK_START)
 
     def channel(self, name: str) -> str:
-        """The channel of an option, or of the metadata of a peer."""
+        """The channel that an option, or a peer's metadata, names."""
         return self.names.exact_channel(name.encode())
 
     def frames_of(self, effect: Deliver) -> bytes:

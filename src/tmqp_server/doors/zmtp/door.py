@@ -1,7 +1,7 @@
 """The door of ZeroMQ: one port for sockets of every type.
 
-Towards each socket the server has the type that suits it: it is a PULL socket to a PUSH socket and
-an XPUB socket to a SUB socket.  An endpoint may also have one type.
+To each socket, the server presents itself as the matching type: as a PULL socket to a PUSH socket
+and as an XPUB socket to a SUB socket.  An endpoint may also have a fixed type.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class ZmtpDoor(QueuesOnly):
     """ZeroMQ.
 
     :param new_id: makes the ids of messages and clients.
-    :param letters: reads what came through doors of other kinds.
-    :param names: turns names of the options into channels.
-    :param keys: those of CURVE, None with another mechanism.
-    :param shared: the context of another door, in the place of all these.
+    :param letters: reads messages that arrived through doors of other protocols.
+    :param names: turns names in options into channels.
+    :param keys: the keys of CURVE, None with another mechanism.
+    :param shared: the context of another door, which replaces all the other parameters.
     """
 
     name = DOOR
@@ -71,11 +71,11 @@ class ZmtpDoor(QueuesOnly):
         self.config = self.context.config
 
     def open(self, session: int, now: float) -> ZmtpSession:
-        """A new connection."""
+        """Open a session for a new connection."""
         return ZmtpSession(self.context, self.config, session, now)
 
     def dialler(self) -> ZmtpDoor:
-        """The same door, for connections that the server makes itself."""
+        """A door with the same context, for connections that the server makes."""
         if self.context.calling is self.config:
             return self
         found = ZmtpDoor(self.context.new_id, shared=self.context)
@@ -87,14 +87,14 @@ class ZmtpDoor(QueuesOnly):
         return self.context.frames_of(effect)
 
     def encode_run(self, effect: DeliverRun) -> bytes:
-        """The frames of all."""
+        """The frames of all messages, without envelopes."""
         wire = effect.run.wire
         if isinstance(wire, ZmtpRun):
             return b"".join(wire.some(effect.start, effect.step, effect.stop))
         return super().encode_run(effect)
 
     def encode_forward(self, effect: Forward) -> bytes:
-        """What a reply is to, behind its length, and the frames of the reply."""
+        """A reply: the id of its request after the id's length, and the frames."""
         wire = effect.wire
         if isinstance(wire, ZmtpReply):
             asked, raw = wire.asked, wire.raw

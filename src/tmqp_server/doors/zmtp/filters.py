@@ -1,4 +1,4 @@
-"""What SUB sockets want: messages whose first part begins with one of their prefixes."""
+"""The filters of SUB sockets: messages whose first part begins with one of their prefixes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _FAMILY: Final = f"{DOOR}-topic"
 
 @final
 class TopicFilter(SubscriptionFilter):
-    """Accepts messages that begin with one of these.
+    """Accepts messages whose first part begins with one of some prefixes.
 
-    :param prefixes: what they may begin with.
-    :param letters: reads what came through doors of other kinds.
+    :param prefixes: the prefixes.
+    :param letters: reads messages that arrived through doors of other protocols.
     """
 
     def __init__(self, prefixes: Iterable[bytes], letters: Letters) -> None:
@@ -44,10 +44,10 @@ class TopicFilter(SubscriptionFilter):
         return _FAMILY, self._prefixes
 
     def family(self) -> object:
-        """They all look at the first part."""
+        """The family of all filters that look only at the first part."""
         return _FAMILY
 
     def key_of(self, message: Message) -> object:
-        """The first part, unless it is long."""
+        """The first part; None if it is long."""
         topic = self._topic(message)
         return topic if len(topic) <= _LONGEST_KEY else None

@@ -1,4 +1,4 @@
-"""The keys of CURVE that an endpoint has: its own, from a file, and that of a server."""
+"""The CURVE keys of an endpoint: its own, from a file, and that of a server."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["EndpointKeys", "endpoint_keys"]
 class EndpointKeys:
     """The keys of one endpoint.
 
-    Attributes: ``serving``, for connections in which it is the server of CURVE; ``calling``, for
-    those that it makes to a server of CURVE, None where it is the server in these, too.
+    Attributes: ``serving``, for connections in which it is the CURVE server; ``calling``, for
+    connections that it makes as a CURVE client, None if it is the server in these, too.
     """
 
     def __init__(self, serving: CurveKeys, calling: CurveKeys | None) -> None:
@@ -26,11 +26,11 @@ class EndpointKeys:
 
 
 def endpoint_keys(options: ZmtpOptions, read: Callable[[str], str]) -> EndpointKeys | None:
-    """The keys that the options name; None where the mechanism is another.
+    """The keys that the options name; None with another mechanism.
 
-    :param read: reads a file.
-    :raises ValueError: when a file holds no key.
-    :raises ModuleNotFoundError: without the package that knows the cryptography.
+    :param read: reads the file with a name.
+    :raises ValueError: when a file has no key.
+    :raises ModuleNotFoundError: when the package for the cryptography is not installed.
     """
     if options.mechanism != CURVE.lower():
         return None

@@ -1,6 +1,6 @@
-"""Messages of ZeroMQ inside the server: their form, many of them as one, what is kept.
+"""Messages of ZeroMQ inside the server: their wire form, runs and stored form.
 
-A message keeps the frames in which it came.  To other protocols a message of one part is its body;
+A message keeps its frames as received.  To other protocols a message of one part is its body;
 several parts are a packed list, ``application/x-zmq-multipart``.
 """
 
@@ -51,16 +51,17 @@ NUMBER: Final = 5
 QUEUE: Final = 0
 #: The content type of several parts.
 MULTIPART: Final = "application/x-zmq-multipart"
-#: What a message costs beside its frames.
+#: The bytes that a message takes besides its frames.
 _MESSAGE_BYTES: Final = 64
-#: What is kept of a message begins with one of these, or with the sum of both.
+#: The stored form of a message begins with one of these, or with their sum.
 _SEVERAL: Final = 1
 _ASKS: Final = 2
 
 
 @final
 class ZmtpRequest:
-    """The form of a request: its frames without the envelope, which its asker's session keeps."""
+    """The wire form of a request: its frames without the envelope, which the asking session
+    keeps."""
 
     __slots__ = ("message_id", "raw", "reply_to")
 
@@ -72,7 +73,7 @@ class ZmtpRequest:
 
 @final
 class ZmtpReply:
-    """The form of a reply: what was asked, and the frames without an envelope."""
+    """The wire form of a reply: the id of its request, and the frames without an envelope."""
 
     __slots__ = ("asked", "raw")
 
@@ -82,15 +83,15 @@ class ZmtpReply:
 
 
 def size_of(raw: bytes) -> int:
-    """What a message costs, in bytes."""
+    """The size of a message in bytes."""
     return _MESSAGE_BYTES + len(raw)
 
 
 @final
 class ZmtpRun(RunWire):
-    """Messages that came in a row.
+    """Consecutive messages.
 
-    :param extras: of each, where they are pushed one by one.
+    :param extras: those of each message, if they are pushed one by one.
     """
 
     __slots__ = ("extras", "ids", "raws")
@@ -101,15 +102,15 @@ class ZmtpRun(RunWire):
         self.extras = extras
 
     def size(self) -> int:
-        """What all of them cost."""
+        """The size of all messages in bytes."""
         return _MESSAGE_BYTES * len(self.raws) + sum(map(len, self.raws))
 
     def largest(self) -> int:
-        """What the largest costs."""
+        """The size of the largest message in bytes."""
         return _MESSAGE_BYTES + max(map(len, self.raws))
 
     def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
+        """The run as one push per message, with the same effect."""
         return [
             Push(
                 run.session,
@@ -131,12 +132,12 @@ class ZmtpRun(RunWire):
         return raws if stop - start == len(raws) and step == 1 else raws[start:stop:step]
 
     def contents(self) -> tuple[list[str], list[int], list[object]]:
-        """Of each message its id, what it costs, and its frames."""
+        """The id, the size in bytes and the frames of each message."""
         return self.ids, [size_of(raw) for raw in self.raws], list(self.raws)
 
 
 def letter_of(wire: object) -> Letter:
-    """What a message says."""
+    """The letter of a message."""
     if isinstance(wire, (ZmtpRequest, ZmtpReply)):
         letter = letter_of(wire.raw)
         if isinstance(wire, ZmtpRequest):
@@ -153,7 +154,8 @@ def letter_of(wire: object) -> Letter:
 
 
 def frames_of(letter: Letter) -> bytes:
-    """The frames of another protocol's message: one part, unless it says that it has several."""
+    """The frames for another protocol's message: one part, unless its content type says that it has
+    several."""
     if letter.content_type == MULTIPART:
         try:
             return message_frames(unpack_parts(letter.body))
@@ -168,17 +170,18 @@ def topic_of(letter: Letter) -> bytes:
 
 
 class ZmtpBodies(OwnBodies):
-    """What is kept of the door's messages: a byte that says what it is, then as other doors do."""
+    """The stored form of the door's messages: a byte for the kind of message, then the common
+    form."""
 
     name = DOOR
     number = NUMBER
 
     def letter(self, wire: object) -> Letter:
-        """What a message says."""
+        """The letter of a message."""
         return letter_of(wire)
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message."""
+        """The stored form of a message; see ``Door.stored``."""
         wire = message.wire
         asks = isinstance(wire, ZmtpRequest)
         letter = letter_of(wire)
@@ -189,7 +192,7 @@ class ZmtpBodies(OwnBodies):
         return bytes((kind,)) + head + letter.body, 1 + len(head), len(letter.body)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """A kept message again.
+        """A message from its stored form; see ``Door.restored``.
 
         :raises ValueError: when it cannot be read.
         """

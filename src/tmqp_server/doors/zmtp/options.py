@@ -1,4 +1,4 @@
-"""What the door of ZeroMQ can be told: the limits of one peer, and its options."""
+"""The configuration of the door of ZeroMQ: the limits of one peer, and its options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MECHANISMS: Final = tuple(name.lower() for name in (NULL, PLAIN, CURVE))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZmtpLimits:
-    """What one peer may cost.
+    """The limits of one peer.
 
     :raises ValueError: when a value is not positive.
     """
@@ -144,7 +144,7 @@ class ZmtpOptions:
             raise ValueError("the name of a channel is empty")
 
     def _check_curve(self) -> None:
-        """Check what is about CURVE."""
+        """Check the options of CURVE."""
         if self.mechanism != CURVE.lower():
             if self.curve_secret_key_file or self.curve_server_key or self.curve_anonymous:
                 raise ValueError("options that begin with curve_ need mechanism = 'curve'")
@@ -165,7 +165,7 @@ class ZmtpOptions:
     def peers(self) -> tuple[Address, ...]:
         """The addresses of ``connect``.
 
-        :raises ValueError: for what is none.
+        :raises ValueError: for an invalid address.
         """
         found: list[Address] = []
         for text in self.connect:

@@ -1,6 +1,6 @@
-"""What a connection does for a peer of one type: PUSH, PULL, PUB, SUB, PAIR.
+"""The roles of a session for peers of the types PUSH, PULL, PUB, SUB and PAIR.
 
-Those that ask and answer are in ``services.py``.
+The roles for requests and replies are in ``services.py``.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ class Peer(Protocol):
         """Queue bytes of a message."""
 
     def subscribe(self, prefix: bytes) -> None:
-        """Ask a publisher for what begins so."""
+        """Subscribe to a prefix at a publisher."""
 
 
 class SocketRole:
-    """What is done for the peer of one connection.
+    """The behaviour of a session for its peer's type.
 
-    Attributes: ``client_id``, the client's; ``fault``, why the connection is to end, or empty.
+    Attributes: ``client_id``, the peer's id; ``fault``, why the connection must end, empty if it
+    need not.
     """
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
@@ -74,67 +75,67 @@ class SocketRole:
         self.fault = ""
 
     def begin(self) -> Sequence[Command]:
-        """The client was let in."""
+        """The peer was accepted; returns the first commands."""
         return _NOTHING
 
     def take(self, raws: list[bytes]) -> Sequence[Command]:
-        """Messages have come in a row; those of a peer that only receives count for nothing."""
+        """Carry out consecutive messages; those of a peer that only receives are ignored."""
         return _NOTHING
 
     def subscribe(self, prefix: bytes) -> None:
-        """The peer wants what begins so."""
+        """The peer subscribes to a prefix."""
 
     def cancel(self, prefix: bytes) -> None:
-        """The peer does not want it any more."""
+        """The peer cancels a subscription to a prefix."""
 
     def settle(self) -> Sequence[Command]:
-        """A chunk is over."""
+        """Called at the end of each chunk."""
         return _NOTHING
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
-        """A message for the peer."""
+        """Queue a message for the peer."""
         self._peer.say(shared)
 
     def deliver_run(self, effect: DeliverRun, raws: list[bytes], shared: bytes) -> None:
-        """Messages of a run for the peer: each of them, and all in one piece."""
+        """Queue a run of messages: *raws* has each of them, *shared* all in one piece."""
         for each, raw in zip(effect.deliveries(), raws, strict=True):
             self.deliver(each, raw)
 
     def hear(self, data: bytes) -> None:
-        """A reply for the peer: ``ZmtpDoor.encode_forward``."""
+        """Queue a reply, as from ``ZmtpDoor.encode_forward``."""
 
     def handed_over(self) -> None:
-        """All that was queued is about to be written."""
+        """Everything queued is about to be written."""
 
     def written(self) -> Sequence[Command]:
-        """All that was queued has left."""
+        """The kernel has taken everything queued."""
         return _NOTHING
 
     def last_words(self) -> Sequence[Command]:
-        """What is to be said before the client disconnects."""
+        """The last commands before the client disconnects."""
         return _NOTHING
 
     def left(self, sent: int) -> None:
-        """So many of the bytes that were ever queued have left."""
+        """The kernel has taken *sent* of all bytes that were ever queued."""
 
     def take_back(self, sent: int) -> tuple[int, Sequence[Command]]:
-        """The connection ends, and so many of the bytes that were ever queued have left.  Returns
-        how many are to be sent, -1 for all, and what is to be done."""
+        """The connection ends, and the kernel has taken *sent* of all bytes that were ever queued.
+        Returns how many of these bytes must be sent in total, -1 for all, and the last commands."""
         return -1, _NOTHING
 
     def replied(self, effect: Reply) -> None:
-        """A command was refused, or answered."""
+        """Handle the answer to a command; count refusals."""
         if effect.code != RESULT_OK:
             self._context.refused += 1
 
     def confirmed(self, effect: Confirm) -> None:
-        """What happened to a message, if the role has asked."""
+        """Handle the confirm of a message, if the role asked for one."""
 
 
 class PushRole(SocketRole):
-    """A PUSH socket: its messages go into a queue, and wait for room as long as it takes.
+    """A PUSH socket: its messages go into a queue, and wait for room without a limit.
 
-    :param routes: where each message goes, if it says so itself.
+    :param routes: the queue of each message, if messages name it.
     """
 
     def __init__(
@@ -150,18 +151,18 @@ class PushRole(SocketRole):
         self._runs = RunChoice()
 
     def extras(self) -> PushExtras:
-        """What each push says."""
+        """The extras of each push."""
         return self._context.waiting
 
     def begin(self) -> Sequence[Command]:
-        """Make the queue, if it is known."""
+        """Create the queue, unless each message names one."""
         if self._routes is not None:
             return _NOTHING
         changes = self.extras().changes
         return [CreateQueue(self._number, None, self._channel, QUEUE, changes)]
 
     def take(self, raws: list[bytes]) -> Sequence[Command]:
-        """Push them."""
+        """Push the messages."""
         singly = self._runs.begin_chunk()
         if self._routes is None:
             return self._pushes(self._channel, QUEUE, raws, singly)
@@ -173,7 +174,7 @@ class PushRole(SocketRole):
     def _pushes(
         self, channel: str, queue_id: int, raws: list[bytes], singly: bool
     ) -> Sequence[Command]:
-        """The commands for messages in a row to one queue."""
+        """The commands for consecutive messages to one queue."""
         ids = self._context.ids.several(len(raws))
         extras = self.extras()
         number = self._number
@@ -188,14 +189,15 @@ class PushRole(SocketRole):
 
 
 class PublishingRole(PushRole):
-    """A PUB socket: its messages go to all who have subscribed, and wait for nobody."""
+    """A PUB socket: its messages go to all subscribers, and do not wait for room."""
 
     def extras(self) -> PushExtras:
-        """What each push says."""
+        """The extras of each push."""
         return self._context.publishing
 
     def begin(self) -> Sequence[Command]:
-        """Make the topic, and ask for everything: a publisher sends what it was asked for."""
+        """Create the topic, and subscribe to everything, because a publisher sends only what is
+        subscribed."""
         self._peer.subscribe(b"")
         return super().begin()
 
@@ -203,22 +205,22 @@ class PublishingRole(PushRole):
 class PullRole(SocketRole):
     """A PULL socket: it gets messages of a queue, each at most once.
 
-    A message is acknowledged when the kernel has it: nobody hears whether the program reads it.  At
-    the end of the connection one that has begun to leave counts as gone, too; the others are not
-    sent, and go to somebody else.
+    A message is acknowledged when the kernel has taken it, because the protocol does not tell
+    whether the program reads it.  At the end of the connection, a message that has been sent in
+    part counts as delivered; the others are not sent, and go to other consumers.
     """
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
         super().__init__(context, number, peer, channel)
-        #: What waits to leave, with its queue: other queues have their messages from elsewhere.
+        #: The ids of messages that wait to be written, with the number of their queue.
         self._ids: list[tuple[int, str]] = []
-        #: Of each, how many bytes were queued before it.
+        #: For each of them, how many bytes were queued before it.
         self._begins: list[int] = []
         self._is_over = False
         self._notes = RunNotes()
 
     def begin(self) -> Sequence[Command]:
-        """Make the queue, and join it."""
+        """Create the queue, and join it."""
         context = self._context
         terms = context.terms(context.limits.high_water_mark)
         channel = self._channel
@@ -228,7 +230,7 @@ class PullRole(SocketRole):
         ]
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
-        """Queue it, and answer for it when it has left."""
+        """Queue a message, to be acknowledged when it has been sent."""
         if self._is_over:
             return  # nothing is sent any more: it goes to somebody else
         peer = self._peer
@@ -240,7 +242,7 @@ class PullRole(SocketRole):
         peer.say(shared)
 
     def deliver_run(self, effect: DeliverRun, raws: list[bytes], shared: bytes) -> None:
-        """Queue them, and answer for them when they have left."""
+        """Queue messages, to be acknowledged when they have been sent."""
         if self._is_over:
             return
         peer = self._peer
@@ -261,7 +263,7 @@ class PullRole(SocketRole):
         return self._answers(gone)
 
     def _answers(self, gone: list[tuple[int, str]]) -> Sequence[Command]:
-        """Acknowledge what has left, a queue at a time."""
+        """Acknowledge messages, those of one queue together."""
         found: dict[int, list[str]] = {}
         for queue_id, message_id in gone:
             found.setdefault(queue_id, []).append(message_id)
@@ -284,11 +286,11 @@ class PullRole(SocketRole):
 
 
 class SubscribingRole(SocketRole):
-    """A SUB socket: it gets what is published, if it begins as it wants.
+    """A SUB socket: it gets published messages that begin with one of its prefixes.
 
-    Subscriptions are counted, as one may come twice.  What a slow subscriber cannot take is
-    dropped: beside those that are passed on there are never more than the high-water mark.  The
-    queue counts what was dropped as skipped, as soon as what was passed on has left.
+    Subscriptions are counted, because a peer may send one twice.  Messages that a slow subscriber
+    cannot take are dropped: at most the high-water mark of messages that were passed to the socket
+    wait to be sent.  When these have been sent, the queue counts the dropped messages as skipped.
     """
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, channel: str) -> None:
@@ -297,15 +299,15 @@ class SubscribingRole(SocketRole):
         self._prefixes_bytes = 0
         self._changed = False
         self._joined = False
-        #: Messages that are queued, and those that were passed on and have not left: of each how
-        #: many bytes were ever queued with it.
+        #: Queued messages, and those that were passed to the socket but not sent: for each, how
+        #: many bytes had been queued up to its end.
         self._queued: list[int] = []
         self._handed: deque[int] = deque()
         #: Messages that were dropped and are not counted yet.
         self._missed = 0
 
     def subscribe(self, prefix: bytes) -> None:
-        """Want what begins so."""
+        """Add a subscription to a prefix."""
         known = self._prefixes.get(prefix, 0)
         self._prefixes[prefix] = known + 1
         if known:
@@ -319,7 +321,7 @@ class SubscribingRole(SocketRole):
             self.fault = f"subscriptions of more than {limits.max_subscription_bytes} bytes"
 
     def cancel(self, prefix: bytes) -> None:
-        """Want it once less."""
+        """Remove a subscription to a prefix."""
         known = self._prefixes.get(prefix, 0)
         if known > 1:
             self._prefixes[prefix] = known - 1
@@ -329,7 +331,7 @@ class SubscribingRole(SocketRole):
             self._changed = True
 
     def settle(self) -> Sequence[Command]:
-        """Join, with what is wanted now, or leave."""
+        """Join with the current prefixes, or leave if there are none."""
         if not self._changed or self.fault:
             return _NOTHING
         self._changed = False
@@ -348,7 +350,7 @@ class SubscribingRole(SocketRole):
         return [CreateQueue(number, None, channel, QUEUE, context.of_topic), join]
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
-        """Queue it, unless too many wait."""
+        """Queue a message, unless too many wait; then it counts as missed."""
         if len(self._handed) >= self._context.limits.high_water_mark:
             self._missed += 1
             return
@@ -357,23 +359,23 @@ class SubscribingRole(SocketRole):
         self._queued.append(self._peer.said)
 
     def handed_over(self) -> None:
-        """What was queued waits in the socket now, or behind it."""
+        """Count the queued messages as passed to the socket."""
         self._handed += self._queued
         self._queued = []
 
     def left(self, sent: int) -> None:
-        """What has left does not count any more."""
+        """Forget the messages that have been sent."""
         handed = self._handed
         while handed and handed[0] <= sent:
             handed.popleft()
 
     def written(self) -> Sequence[Command]:
-        """Nothing waits."""
+        """Forget all messages, which have been sent, and report the missed ones."""
         self._handed.clear()
         return self.last_words()
 
     def last_words(self) -> Sequence[Command]:
-        """Count what was dropped."""
+        """The command that reports how many messages were dropped."""
         missed, self._missed = self._missed, 0
         return [Miss(self._number, self._channel, QUEUE, missed)] if missed else _NOTHING
 
@@ -381,7 +383,7 @@ class SubscribingRole(SocketRole):
 class NamedSubscribingRole(SubscribingRole):
     """A SUB socket that subscribes to channels by their names, which it sees before the messages.
 
-    :param routes: which channels these are.
+    :param routes: finds the channels by their names.
     """
 
     def __init__(self, context: ZmtpContext, number: int, peer: Peer, routes: Routes) -> None:
@@ -389,11 +391,11 @@ class NamedSubscribingRole(SubscribingRole):
         self._routes = routes
         #: The channels that were joined, by their names.
         self._channels: dict[bytes, str] = {}
-        #: What their messages begin with, by their real names.
+        #: The first frames of their messages, by the channels' names in the engine.
         self._heads: dict[str, bytes] = {}
 
     def settle(self) -> Sequence[Command]:
-        """Join what is wanted now, and leave what is not wanted any more."""
+        """Join new channels, and leave those whose subscriptions were cancelled."""
         if not self._changed or self.fault:
             return _NOTHING
         self._changed = False
@@ -407,7 +409,7 @@ class NamedSubscribingRole(SubscribingRole):
         return commands
 
     def _join(self, name: bytes) -> Sequence[Command]:
-        """Join a channel; a name that is none is counted, and wants nothing."""
+        """Join a channel; an invalid name is counted as refused."""
         target = None if QUEUE_MARK in name else self._routes.read(name)
         if target is None:
             self._context.refused += 1
@@ -421,15 +423,16 @@ class NamedSubscribingRole(SubscribingRole):
         ]
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
-        """Queue it behind the name of its channel, unless too many wait."""
+        """Queue a message after the name of its channel, unless too many wait."""
         head = self._heads.get(effect.channel)
         if head is None:
             head = self._heads[effect.channel] = more_frames((self._spelt(effect.channel),))
         super().deliver(effect, head + shared)
 
     def _spelt(self, channel: str) -> bytes:
-        """The name by which the socket has joined a channel: one made by another protocol is met
-        by every spelling, and libzmq drops what begins otherwise than a subscription."""
+        """The name in the socket's subscription to a channel.  It may differ in case from the
+        channel's name if another protocol created the channel, and libzmq drops messages that do
+        not begin with a subscription."""
         found = self._context.names.foreign_name(channel)
         if found not in self._channels:
             for name in self._channels:
@@ -446,11 +449,11 @@ class PairRole(PushRole):
         self._pull = PullRole(context, number, peer, f"{channel}.out")
 
     def begin(self) -> Sequence[Command]:
-        """Make both queues, and join one."""
+        """Create both queues, and join one."""
         return [*super().begin(), *self._pull.begin()]
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
-        """A message for the peer."""
+        """Queue a message for the peer."""
         self._pull.deliver(effect, shared)
 
     def written(self) -> Sequence[Command]:

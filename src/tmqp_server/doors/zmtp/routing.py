@@ -2,7 +2,8 @@
 
 The first part of a message from a PUSH, PUB, REQ or DEALER socket is then the name of a channel, or
 a name, a semicolon and the number of a queue; the other parts are the message.  A SUB socket
-subscribes to the name of a channel, and its messages have this name as their first part.
+subscribes to the name of a channel, and the messages that it gets have this name as their first
+part.
 
 Messages with an invalid name, or with more names than one socket may use, are dropped and counted;
 requests are answered.  The right to push is checked for each message, as usual.
@@ -39,14 +40,14 @@ class Target:
 
 @final
 class Routes:
-    """The names that one socket has used."""
+    """The names that one socket has used, with their targets."""
 
     def __init__(self, context: ZmtpContext) -> None:
         self._context = context
         self._known: dict[bytes, Target] = {}
 
     def find(self, name: bytes) -> Target | None:
-        """Where this name leads; None if it leads nowhere."""
+        """The target of a name; None if the name is invalid, or one too many."""
         found = self._known.get(name) if len(name) <= _MOST_BYTES else None
         if found is not None:
             return found
@@ -58,7 +59,7 @@ class Routes:
         return found
 
     def read(self, name: bytes) -> Target | None:
-        """The same, whatever names the socket has used before."""
+        """The target of a name, without the limit on names; None if it is invalid."""
         if len(name) > _MOST_BYTES:
             return None
         spelt, mark, digits = name.partition(QUEUE_MARK)
@@ -72,8 +73,8 @@ class Routes:
         return Target(self._context.names.exact_channel(spelt), queue_id)
 
     def divided(self, raws: list[bytes]) -> Iterator[tuple[Target, list[bytes]]]:
-        """Messages in a row for the same queue, without their first parts; those that lead nowhere
-        are counted."""
+        """Group consecutive messages for the same queue, without their first parts; messages
+        without a target are counted."""
         target: Target | None = None
         row: list[bytes] = []
         for raw in raws:

@@ -1,10 +1,10 @@
-"""Requests and replies: what a connection does for REQ and DEALER, and for REP and ROUTER sockets.
+"""Requests and replies: the roles of a session for REQ and DEALER, and for REP and ROUTER sockets.
 
-Theory of operation.  A request is a message in the queue of a service, without its envelope: the
-parts up to the first empty one, which the asker's session keeps.  A worker gets one request at a
-time (a ROUTER socket several) under an envelope of ours, which it sends back; its reply goes to the
-asker as a direct message and acknowledges the request.  The request of a worker that leaves goes to
-another: each is processed at least once.
+Theory of operation.  A request is a message in the queue of a service.  Its envelope, the parts up
+to the first empty one, is kept by the asking session.  A worker gets one request at a time (a
+ROUTER socket several) with an envelope made here, which it sends back.  Its reply is sent to the
+asking client as a direct message, and acknowledges the request.  If a worker disconnects, its
+requests go to other workers: each is processed at least once.
 
 A client of another protocol that consumes the queue replies with a direct message to the
 ``Reply-To`` of the request, with the request's id as ``Correlation-Id``.
@@ -48,15 +48,15 @@ __all__ = ["AskingRole", "WorkingRole", "role_of"]
 _NOTHING: Final[Sequence[Command]] = ()
 #: The envelope of a socket that has added none.
 _NO_ENVELOPE: Final = more_frames((b"",))
-#: Begins the one part of a reply that tells an asker what happened to its request.
+#: The beginning of the one part of a reply that reports a failed request.
 _ERROR: Final = b"TMQP-ERROR "
 _TOKEN_BYTES: Final = 5
 _FIRST_TOKEN: Final = 1 << 32
 
 
 def _divided(raw: bytes) -> tuple[list[bytes], list[bytes]]:
-    """The envelope of a message, up to the first empty part, and the rest; without an empty part
-    there is no envelope."""
+    """The envelope of a message (its parts up to the first empty one), and the rest.  Without an
+    empty part, there is no envelope."""
     parts = parts_of(raw)
     if b"" not in parts:
         return [], parts
@@ -67,7 +67,7 @@ def _divided(raw: bytes) -> tuple[list[bytes], list[bytes]]:
 class AskingRole(SocketRole):
     """A REQ or a DEALER socket: its messages are requests to a service.
 
-    :param routes: to which one, if each request says so itself.
+    :param routes: finds the service, if each request names it.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class AskingRole(SocketRole):
         self._envelopes: dict[str, bytes] = {}
 
     def begin(self) -> Sequence[Command]:
-        """Make the queue, if it is known."""
+        """Create the queue, unless each request names one."""
         if self._routes is not None:
             return _NOTHING
         changes = self._context.of_queue
@@ -112,7 +112,7 @@ class AskingRole(SocketRole):
             self._envelopes[name] = more_frames(envelope)
             wire = ZmtpRequest(name, self.client_id, message_frames(parts))
             size = size_of(wire.raw)
-            # It asks to be told: a request that the disk did not take is gone.
+            # It wants a confirm, to learn if a request could not be stored and is lost.
             commands.append(
                 Push(
                     self._number,
@@ -129,10 +129,10 @@ class AskingRole(SocketRole):
         return commands
 
     def hear(self, data: bytes) -> None:
-        """A reply: it gets the envelope of its request.
+        """Queue a reply with the envelope of its request.
 
-        One that names no request is to the oldest; one whose request is not known, as the socket
-        has connected again since, gets the usual envelope.
+        A reply that names no request is taken for one to the oldest.  A reply to an unknown
+        request, because the socket has reconnected since, gets the usual envelope.
         """
         begin = 2 + int.from_bytes(data[:2], "big")
         asked = data[2:begin].decode("utf-8", "replace")
@@ -142,10 +142,10 @@ class AskingRole(SocketRole):
         self._peer.say(envelopes.pop(asked, _NO_ENVELOPE) + data[begin:])
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
-        """Nothing: it has joined no channel."""
+        """Nothing: the role has joined no channel."""
 
     def replied(self, effect: Reply) -> None:
-        """A request that was refused is replied to, or its socket would wait for ever."""
+        """Reply to a refused request, because its socket would wait forever."""
         super().replied(effect)
         request = effect.request
         if isinstance(request, ZmtpRequest) and effect.code != RESULT_OK:
@@ -153,21 +153,21 @@ class AskingRole(SocketRole):
             self._refuse(envelope, effect.code)
 
     def confirmed(self, effect: Confirm) -> None:
-        """A request that was taken in and then lost is replied to as one that was refused."""
+        """Reply to a request that was accepted and then lost as to a refused one."""
         envelope = None if effect.positive else self._envelopes.pop(effect.message_id, None)
         if envelope is not None:
             self._context.refused += 1
             self._refuse(envelope, RESULT_BUSY)
 
     def _refuse(self, envelope: bytes, code: int) -> None:
-        """Tell the asker that its request came to nothing."""
+        """Queue an error as the reply to a request."""
         self._peer.say(envelope + message_frames((_ERROR + str(code).encode(),)))
 
 
 class WorkingRole(SocketRole):
     """A REP or a ROUTER socket: it gets requests, and sends replies.
 
-    :param window: how many requests it has at a time.
+    :param window: the number of requests that it may have at a time.
     """
 
     def __init__(
@@ -176,12 +176,12 @@ class WorkingRole(SocketRole):
         super().__init__(context, number, peer, channel)
         self._window = window
         self._next = _FIRST_TOKEN
-        #: By the token in its envelope: of each request its id and queue, who asked, and what the
-        #: reply is to say that it is to.
+        #: By the token in the envelope: the request's id and queue, the client that asked, and the
+        #: id that the reply must name.
         self._open: dict[bytes, tuple[str, int, str, str]] = {}
 
     def begin(self) -> Sequence[Command]:
-        """Make the queue, and join it."""
+        """Create the queue, and join it."""
         context = self._context
         terms = context.terms(self._window)
         channel = self._channel
@@ -191,7 +191,7 @@ class WorkingRole(SocketRole):
         ]
 
     def deliver(self, effect: Deliver, shared: bytes) -> None:
-        """A request, under an envelope of ours."""
+        """Queue a request with an envelope whose token identifies it."""
         message = effect.message
         wire = message.wire
         name = message.message_id
@@ -207,7 +207,7 @@ class WorkingRole(SocketRole):
         self._peer.say(more_frames((token, b"")) + shared)
 
     def take(self, raws: list[bytes]) -> Sequence[Command]:
-        """Replies: each goes to who has asked, and its request is done."""
+        """Send each reply to the client that asked, and acknowledge its request."""
         commands: list[Command] = []
         for raw in raws:
             envelope, parts = _divided(raw)
@@ -223,10 +223,10 @@ class WorkingRole(SocketRole):
 
 
 def role_of(context: ZmtpContext, number: int, peer: Peer, ready: PeerReady) -> SocketRole:
-    """The role for a peer that has said what it is.
+    """The role for a peer, after its handshake.
 
-    The channel is that of the option for its type, or what its metadata name as ``X-Channel``; with
-    ``route = "first-frame"``, what the messages of those that send say, and the subscriptions.
+    The channel is that of the option for its type, or the one that its metadata name as
+    ``X-Channel``.  With ``route = "first-frame"``, sent messages and subscriptions name it.
     """
     kind = ready.socket_type
     options = context.options

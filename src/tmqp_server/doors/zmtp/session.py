@@ -1,10 +1,10 @@
 """One connection of a ZeroMQ socket.
 
-Theory of operation.  The session speaks first, as both sides of ZMTP do.  Once the peer has said
-what it is, the broker is asked to let it in; then the session says what it is, and a *role*
-(``roles.py``, ``services.py``), chosen by the peer's type, does the rest.  What cannot be right for
-ever (a wrong type, a wrong password) is refused by ERROR, after which libzmq does not come again;
-what is wrong for now ends the connection, and libzmq connects again.
+Theory of operation.  As both sides do in ZMTP, the session begins without waiting for the peer.
+Once the peer has identified itself, the session asks the broker to accept it.  Then the session
+identifies itself, and a *role* (``roles.py``, ``services.py``), chosen by the peer's type, does the
+rest.  A permanent fault (a wrong type, a wrong password) is refused by ERROR, after which libzmq
+does not reconnect.  A temporary one ends the connection, and libzmq reconnects.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ __all__ = ["ZmtpSession"]
 
 _NOTHING: Final[Sequence[Command]] = ()
 _SHORT_ID: Final = 12
-#: What libzmq takes for a refused log-in (facts 1.4).
+#: The reason that libzmq understands as a refused login (facts 1.4).
 _DENIED: Final = "400"
-#: Codes that say that it may be otherwise later.
+#: Result codes of temporary faults.
 _FOR_NOW: Final = (RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_MISDIRECTED_REQUEST)
 _STRANGER: Final = 0
 _WAITING: Final = 1
 _CONNECTED: Final = 2
-#: What an event costs beside its bytes while it waits.
+#: The bytes that a waiting event takes besides its message.
 _EVENT_BYTES: Final = 100
 
 
@@ -102,18 +102,19 @@ class ZmtpSession(DoorSession):
         return self._take(events)
 
     def receive_eof(self, now: float) -> Sequence[Command]:
-        """The peer will send no more; a message that is not whole counts for nothing."""
+        """The peer will send no more; an incomplete message is dropped."""
         return self._end("the peer closed the connection")
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """Close from this side: ZMTP has no word for it, and libzmq connects again."""
+        """Close from this side, without a message; libzmq reconnects."""
         return self._end(reason)
 
     def _end(self, reason: str) -> Sequence[Command]:
         if self.closed:
             return _NOTHING
         was_known = self._standing == _CONNECTED
-        # What was passed on is still sent; of what was not, nothing is that others may have.
+        # Bytes that were passed to the socket are still sent; of the others, no message that other
+        # consumers can get.
         answers = self.take_back(0)[1] if was_known else _NOTHING
         self.closed = True
         self.close_reason = reason
@@ -128,13 +129,13 @@ class ZmtpSession(DoorSession):
         return [*answers, *role.last_words(), Disconnect(self._number)]
 
     def _refuse(self, reason: str, told: str) -> Sequence[Command]:
-        """End it for good."""
+        """Refuse the peer permanently: send an ERROR, and end the connection."""
         self._zmtp.refuse(told)
         self._collect()
         return self._end(reason)
 
     def _take(self, events: list[Event]) -> Sequence[Command]:
-        """Carry events out, or let them wait for the decision about the client."""
+        """Carry out events, or keep them until the broker has decided about the client."""
         if not events:
             return _NOTHING
         if self._standing == _CONNECTED:
@@ -156,7 +157,7 @@ class ZmtpSession(DoorSession):
         return f"{self._first.sent()}: {event.text}"
 
     def _meet(self, peer: PeerReady) -> Sequence[Command]:
-        """Ask the broker to let the peer in, if its type is one for this endpoint."""
+        """Ask the broker to accept the peer, if this endpoint serves its type."""
         context = self._context
         ours = context.options.socket_type
         kind = peer.socket_type
@@ -207,7 +208,7 @@ class ZmtpSession(DoorSession):
         )
 
     def _carry(self, events: list[Event]) -> Sequence[Command]:
-        """What a peer asks for that was let in."""
+        """Carry out the events of an accepted peer."""
         role = self._role
         assert role is not None, "it was chosen before"
         commands: list[Command] = []
@@ -232,12 +233,12 @@ class ZmtpSession(DoorSession):
         return commands
 
     def forget_hello(self) -> None:
-        """Keep nothing of a client that will be refused."""
+        """Drop what was received from a client that will be refused."""
         self._zmtp.forget()
         self._early = []
 
     def held_bytes(self) -> int:
-        """What has come and is not whole, and what waits for the decision about the client."""
+        """Bytes of incomplete input, and of input that waits for the decision about the client."""
         held = self._zmtp.held_bytes
         for event in self._early:
             held += _EVENT_BYTES
@@ -271,13 +272,14 @@ class ZmtpSession(DoorSession):
         elif role is not None and isinstance(effect, Confirm):
             role.confirmed(effect)
         elif role is not None and isinstance(effect, Left):
-            # The socket expects an endpoint that is always there: it comes again, and makes it.
+            # The socket expects a permanent endpoint: it reconnects, and creates the channel again.
             return self._end(f"the channel {effect.channel!r} was removed")
         return _NOTHING
 
     def _refused(self, code: int) -> Sequence[Command]:
         if self._again and code in (RESULT_BUSY, RESULT_BAD_REQUEST):
-            # Another has the identity: it counts only where somebody must be found again.
+            # Another client has the identity; it is needed only to recognize a client that
+            # reconnects.
             self._again = False
             return [self._connect(self._new_id())]
         reason = f"refused with {code}"
@@ -286,11 +288,11 @@ class ZmtpSession(DoorSession):
     # -- bytes out ------------------------------------------------------------------------------
 
     def say(self, data: bytes) -> None:
-        """Queue the frames of a message."""
+        """Queue the frames of a message; with CURVE, seal them first."""
         if self._mechanism != CURVE:
             self._queue(data)
             return
-        # What is sealed later has a higher number: all of it takes this one way.
+        # Boxes have increasing numbers, so all output must be encrypted here.
         self._zmtp.send_frames(data)
         self._collect()
 
@@ -300,29 +302,29 @@ class ZmtpSession(DoorSession):
         self.said += len(data)
 
     def subscribe(self, prefix: bytes) -> None:
-        """Ask a publisher for what begins so."""
+        """Subscribe to a prefix at a publisher."""
         self._zmtp.subscribe(prefix)
 
     def _collect(self) -> None:
-        """Queue what the protocol itself has to say."""
+        """Queue the protocol's own output."""
         data = self._zmtp.data_to_send()
         if data:
             self._queue(data)
 
     def deliver(self, data: bytes) -> None:
-        """A reply, or another client's word."""
+        """Take a direct message, such as a reply."""
         role = self._role
         if role is not None and not self.closed:
             role.hear(data)
 
     def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
-        """Queue a delivery as the peer's type wants it."""
+        """Queue a delivery in the form for the peer's type."""
         role = self._role
         if role is not None and not self.closed:
             role.deliver(effect, shared)
 
     def deliver_own_run(self, effect: DeliverRun, shared: bytes, number: int) -> None:
-        """Queue the deliveries of a run; where each is sealed, one by one."""
+        """Queue the deliveries of a run; with CURVE, each is sealed separately."""
         role = self._role
         if role is None or self.closed:
             return
@@ -345,17 +347,17 @@ class ZmtpSession(DoorSession):
         return data
 
     def written(self, now: float) -> Sequence[Command]:
-        """All bytes are in the kernel's hands."""
+        """The kernel has taken all bytes."""
         role = self._role
         return _NOTHING if role is None or self.closed else role.written()
 
     def left(self, waiting: int) -> None:
-        """All but so many bytes are in the kernel's hands."""
+        """The kernel has taken all bytes except the last *waiting* ones."""
         if self._role is not None and not self.closed:
             self._role.left(self.said - self.outbound_bytes - waiting)
 
     def take_back(self, waiting: int) -> tuple[int, Sequence[Command]]:
-        """Send nothing behind what has begun to leave, if that goes to another peer."""
+        """Send no message that has not been sent in part, if other consumers can get it."""
         role = self._role
         if role is None or self.closed:
             return 0, _NOTHING
@@ -374,15 +376,15 @@ class ZmtpSession(DoorSession):
     # -- time -----------------------------------------------------------------------------------
 
     def excuse_silence(self, now: float) -> None:
-        """The peer was not read from."""
+        """Count the peer as heard now, because it was not read from."""
         self._zmtp.excuse_silence(now)
 
     def next_deadline(self) -> float | None:
-        """When the peer must have spoken, or is spoken to."""
+        """When the peer must have sent something, or a PING is due."""
         return None if self.closed else self._zmtp.next_deadline()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Send a PING, or give up."""
+        """Send a PING, or give up the peer."""
         if self.closed:
             return _NOTHING
         events = self._zmtp.on_deadline(now)

@@ -90,7 +90,7 @@ def test_a_version_that_nobody_speaks_is_refused_by_name() -> None:
     old = world.client()
     client = ClientConnection(0.0, WireFormat(8, max_frame_bytes=1 << 20))
     old.say(client.data_to_send())
-    assert "version 8 of OpenWire is not spoken here, 9 to 12 are" in old.closed
+    assert "version 8 of OpenWire is not supported, 9 to 12 are" in old.closed
     assert b"version 8 of OpenWire" in old.hear()
 
 
@@ -138,7 +138,7 @@ def test_what_cannot_be_read_ends_the_connection_with_a_reason() -> None:
     client.connection.say(client.wire.data_to_send())
     (told,) = client.hear()
     assert isinstance(told, ConnectionError_)
-    assert "is too long, 2000 are the most" in (told.exception.message or "")
+    assert "is too long, at most 2000 are allowed" in (told.exception.message or "")
     assert client.closed
 
 

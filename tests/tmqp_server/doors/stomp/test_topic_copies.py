@@ -27,7 +27,7 @@ def test_a_receipt_of_a_topic_comes_when_its_durable_subscription_has_it(in_clus
     assert receipts(producer.hear()) == ["1"]
     assert producer.send(b"2", "/topic/t", receipt="2") == []
     world.save(fails=True)
-    assert "not taken" in error(producer.hear())
+    assert "not accepted" in error(producer.hear())
 
 
 def test_a_message_to_a_topic_that_is_refused() -> None:
