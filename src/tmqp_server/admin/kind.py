@@ -1,7 +1,7 @@
 """The protocol of the admin door.
 
-Whoever starts a server names every protocol; so what the door itself needs, which is much, is
-loaded when one is opened (``door.py``).
+Every start of a server loads all protocols; so the door itself, which needs many modules, is loaded
+only when one is opened (``door.py``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ACTIVEMQ_PORT: Final = 8161
 class AdminKind(DoorKind):
     """The protocol of the admin door.
 
-    :param world: the server that it is about.
+    :param world: the server that it administers.
     """
 
     name = ADMIN
@@ -38,7 +38,7 @@ class AdminKind(DoorKind):
     has_names = False
 
     def ports(self, beside: Collection[str]) -> tuple[int, ...]:
-        """Its own port, and that of ActiveMQ's web console where its programs connect."""
+        """Its own port, and the port of ActiveMQ's web console, for programs that expect it."""
         return (self.default_port, _ACTIVEMQ_PORT) if _ACTIVEMQ in beside else (self.default_port,)
 
     def __init__(self, world: AdminWorld) -> None:
@@ -47,7 +47,7 @@ class AdminKind(DoorKind):
         self.api: Api
 
     def open(self, context: DoorContext) -> Door:
-        """A door of HTTP."""
+        """Open an admin door."""
         from tmqp_server.admin.door import open_door  # noqa: PLC0415 - an extra, and much
 
         options = record_of_options(AdminOptions(), context.options)

@@ -1,4 +1,4 @@
-"""How much is used of the limits of the whole server."""
+"""How much of the limits of the whole server is used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_LEVELS: Final = (
 
 
 def limits_near(world: AdminWorld, levels: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The limits of the whole server of which it is known how much is used."""
+    """The limits of the whole server whose use is known."""
     limits = world.limits
     rows = [
         ("max_total_bytes", levels["message_bytes"] + levels["state_bytes"], limits.max_total_bytes)

@@ -1,4 +1,4 @@
-"""What the admin door can be told."""
+"""The options of the admin door."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ADMIN: Final = "admin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminOptions:
-    """What the admin door can be told."""
+    """The options of the admin door."""
 
     metrics_queues: tuple[str, ...] = ()
     """The queues with separate metrics: ``orders`` for all of that channel, ``bills-*/1`` for queue
@@ -81,9 +81,9 @@ class AdminOptions:
 
 
 def read_choice(text: str) -> QueueChoice:
-    """Read one of ``metrics_queues``: ``CHANNELS`` or ``CHANNELS/QUEUE``.
+    """Read an item of ``metrics_queues``: ``CHANNELS`` or ``CHANNELS/QUEUE``.
 
-    :raises ValueError: for a filter that cannot be used.
+    :raises ValueError: when the item is not valid.
     """
     pattern, slash, number = text.rpartition("/")
     if not slash or not (number.isascii() and number.isdecimal()):

@@ -40,9 +40,9 @@ def _publish_batch(_api: Api, exchange: Exchange) -> Handler:
 
 
 def _push(exchange: Exchange, place: tuple[str, int], at: int, item: Any) -> Push:
-    """The push of one message.
+    """Return the command that pushes one message of the batch.
 
-    :raises BadRequest: when it cannot be one; it says which.
+    :raises BadRequest: when the item is not a valid message; the text names the item.
     """
     client = exchange.client
     if not isinstance(item, dict):

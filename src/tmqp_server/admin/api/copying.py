@@ -22,9 +22,9 @@ _BYTES: Final = "application/octet-stream"
 
 
 def _desk_of(api: Api) -> CopyDesk:
-    """Who makes copies.
+    """The part of the server that makes copies.
 
-    :raises Refused: where nobody does.
+    :raises Refused: if this server makes none.
     """
     desk = api.world.copies
     if desk is None:
@@ -33,7 +33,7 @@ def _desk_of(api: Api) -> CopyDesk:
 
 
 def _shown(desk: CopyDesk) -> dict[str, Any]:
-    """The copy that there is.
+    """The state of the current copy.
 
     :raises Refused: when there is none.
     """

@@ -1,4 +1,4 @@
-"""Filters of lists: ``name:ord* and waiting>1000``, which are data and no program.
+"""Filters of lists, such as ``name:ord* and waiting>1000``.
 
 Up to eight terms, joined by ``and``.  A term is a field, ``:`` and a pattern with stars (F53), or a
 field, one of ``= != < <= > >=`` and a value.
@@ -51,8 +51,8 @@ class Condition:
 def parse_filter(text: str, fields: Fields, name: str) -> Condition:
     """Read a filter.
 
-    :param name: the field that the broker knows as the name.
-    :raises BadRequest: when it is not one.
+    :param name: the field that the broker itself can filter by: the name.
+    :raises BadRequest: when the text is not a filter.
     """
     if len(text) > _MOST_CHARACTERS:
         raise BadRequest(400, f"filter has at most {_MOST_CHARACTERS} characters")

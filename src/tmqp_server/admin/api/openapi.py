@@ -1,4 +1,4 @@
-"""The description of the API in OpenAPI 3.1, made of the table of operations."""
+"""The description of the API in OpenAPI 3.1, generated from the table of operations."""
 
 from __future__ import annotations
 
