@@ -134,7 +134,7 @@ class StorageConfig:
 
 
 def _web_addresses(values: object) -> tuple[Address, ...]:
-    """Addresses that begin with ``http://``, ``https://`` or ``unix:``."""
+    """Check addresses: they must begin with ``http://``, ``https://`` or ``unix:``."""
     if isinstance(values, (str, Address)):
         values = [values]
     if not isinstance(values, (list, tuple)):
@@ -332,7 +332,7 @@ class ServerConfig:
         replication.told(self.listen)
 
     def _check_entry(self, door: DoorSettings) -> None:
-        """Check who clients of a door are that bring no credentials."""
+        """Check the entries of ``[access]`` that doors name for clients without credentials."""
         if not door.acts_as:
             return
         where = f"doors: {door.protocol}: as: {door.acts_as!r}"
@@ -375,9 +375,9 @@ def parse_config(text: str) -> dict[str, Any]:
 
 
 def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a configuration that was parsed already; otherwise as :func:`parse_config`.
+    """Read a configuration from a parsed TOML file; otherwise as :func:`parse_config`.
 
-    :raises ConfigError: for an unknown key (naming the nearest) or a bad value.
+    :raises ConfigError: for an unknown key (with the most similar one) or an invalid value.
     """
     names = [field.name for field in attrs.fields(ServerConfig)]
     values = _known(table, [*names, ADMIN], "")
@@ -407,7 +407,7 @@ def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-#: What reads each table about the broker.
+#: The reader of each table about the broker.
 _READERS: dict[str, Callable[[Any], object]] = {
     "channel": lambda value: channel_changes(table_of(value, "channel"), "channel."),
     "queue": lambda value: queue_changes(table_of(value, "queue"), "queue."),

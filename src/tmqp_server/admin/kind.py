@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AdminKind"]
 
-#: The door for programs that were written for ActiveMQ, and where their users look for a console.
+#: The door for ActiveMQ's clients, and the port where its users expect a console.
 _ACTIVEMQ: Final = "openwire"
 _ACTIVEMQ_PORT: Final = 8161
 
@@ -43,7 +43,7 @@ class AdminKind(DoorKind):
 
     def __init__(self, world: AdminWorld) -> None:
         self._world = world
-        #: What the operations of the door that was opened last work with.
+        #: The ``Api`` of the door that was opened last.
         self.api: Api
 
     def open(self, context: DoorContext) -> Door:

@@ -9,9 +9,9 @@ from tmqp_server.admin.world import AdminWorld
 
 __all__ = ["limits_near"]
 
-#: A limit is near when so much of it is used.
+#: A limit is near when this share of it is used.
 _NEAR: Final = 0.85
-#: Limits of what there is of something, and what that is in ``Survey.levels``.
+#: Limits on numbers of things, and the name of each number in ``Survey.levels``.
 _OF_LEVELS: Final = (
     ("max_unsynced_bytes", "unsynced_bytes"),
     ("max_sessions", "sessions"),

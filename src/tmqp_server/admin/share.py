@@ -17,11 +17,11 @@ from typing import Final, final
 
 __all__ = ["LoopShare"]
 
-#: Seconds of work that may come at once.
+#: Seconds of work that may be saved up.
 _BURST_S: Final = 0.1
-#: Seconds over which it is found how idle the loop was, at least.
+#: The shortest time over which the loop's idle time is measured, in seconds.
 _LOOK_S: Final = 0.005
-#: Seconds for which nothing continues, at least, and a debt that is none.
+#: The shortest pause, and a debt that is ignored; seconds.
 _SHORTEST_S: Final = 0.002
 _SMALL_S: Final = 1e-6
 _ALL: Final = 100
@@ -33,8 +33,8 @@ class LoopShare:
 
     :param percent: the share of the loop's time; 100 for no limit.
     :param clock: a clock in seconds, with any starting point.
-    :param busy: for how many seconds the loop has been busy without a pause; below 0 if that is not
-        measured.
+    :param busy: returns for how many seconds in all the loop was busy until a time; below 0 if that
+        is not measured.
 
     Attributes: ``spent_s``, the seconds taken so far; ``pauses``, how often a request had to wait.
     """
@@ -54,7 +54,7 @@ class LoopShare:
         self._at = 0.0
         self._was_busy_s = -1.0
         self._began = 0.0
-        #: When the last step ended by the clock, and the moment in which it asked the broker.
+        #: When the last step ended, by the clock, and when it asked the broker, in engine time.
         self._ended = 0.0
         self._asked_at = -1.0
 

@@ -167,7 +167,7 @@ class AdminWorld:
         return self.clock()
 
     def busy_s(self, now: float) -> float:
-        """For how many seconds the event loop has been busy; below 0 if nobody measures it."""
+        """For how many seconds in all the loop was busy until now; below 0 if not measured."""
         return -1.0 if self.turn is None else self.turn.pulse.busy_s(now)
 
     def wake(self, session: int) -> None:

@@ -1,4 +1,4 @@
-"""The settings of the audit, ``[audit]``: where it is written that somebody changed something."""
+"""The settings of the audit, ``[audit]``: where changes are recorded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _file(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
 
 @attrs.frozen(kw_only=True)
 class AuditSettings:
-    """Who asked for which change; the last 1,000 are kept in memory whatever else is said here."""
+    """Where to record requested changes; the last 1,000 records are always kept in memory."""
 
     enabled: bool = attrs.field(default=True, validator=_flag)
     """Whether anything is noted."""

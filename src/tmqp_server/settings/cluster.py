@@ -1,4 +1,4 @@
-"""The settings of a cluster, ``[cluster]``: which part this server has in it (F133)."""
+"""The settings of a cluster, ``[cluster]``: this server's part in it (F133)."""
 
 from __future__ import annotations
 

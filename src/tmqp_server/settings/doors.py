@@ -1,4 +1,4 @@
-"""The settings of further doors, ``[[doors]]``: protocols, and where they listen."""
+"""The settings of further doors, ``[[doors]]``: their protocols, addresses and options."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _udp_settings(table: Mapping[str, Any]) -> UdpSettings:
 def _addresses(
     values: Sequence[object], key: str, *, tls: bool
 ) -> tuple[tuple[Address, ...], tuple[Address, ...]]:
-    """Addresses for connections, and those for datagrams."""
+    """Addresses for connections, and addresses for datagrams."""
     streams: list[Address] = []
     datagrams: list[Address] = []
     for value in values:
@@ -212,7 +212,7 @@ def door_option(text: str) -> DoorSettings:
 
 
 def _address(value: object, key: str, *, tls: bool, written: str = "") -> Address:
-    """``HOST:PORT`` or ``unix:PATH``; *written* is how the file has it if not so."""
+    """``HOST:PORT`` or ``unix:PATH``; *written* is the text in the file, if it differs."""
     if not isinstance(value, str) or not (value or written):
         raise ConfigError(f"{key}: an address must be a string, got {value!r}")
     is_path = value.startswith("unix:")

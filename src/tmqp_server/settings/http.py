@@ -1,4 +1,4 @@
-"""The settings of HTTP bindings, ``[http]``: what may be called, how long, how large."""
+"""The settings of HTTP bindings, ``[http]``: which URLs may be called, with which limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _prefixes(value: object) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class HttpSettings:
-    """What HTTP bindings may do."""
+    """The URLs that HTTP bindings may call, and the limits of calls."""
 
     allow: tuple[str, ...] = attrs.field(default=(), converter=_prefixes)
     """Prefixes of the URLs that may be called; none, and HTTP bindings are refused with 501."""

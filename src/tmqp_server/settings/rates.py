@@ -1,4 +1,4 @@
-"""How fast clients and addresses may be, ``[rates]``; 0 is no limit."""
+"""The rate limits of clients and addresses, ``[rates]``; 0 for no limit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def _networks(value: object) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class RateSettings:
-    """Who sends faster than this is not read from for a while: it waits, and nothing is refused."""
+    """Rate limits.  The server pauses reading from a client that sends faster, and refuses nothing
+    that it sends.
+    """
 
     client_messages_per_s: float = attrs.field(default=0, validator=_rate)
     """Messages that one connection may push per second."""

@@ -1,4 +1,4 @@
-"""The settings of a group of servers with one log, ``[replication]``."""
+"""The settings of a replication group, ``[replication]``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _log(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
 def _servers_of(log: str) -> tuple[list[str], str]:
     """The servers of a log, ``host:port`` each, and the name of the group there.
 
-    :raises ConfigError: when the text does not say that.
+    :raises ConfigError: when the text is not of this form.
     """
     form = "write etcd://HOST:PORT,HOST:PORT,HOST:PORT/NAME"
     if not log.startswith(_SCHEME):
@@ -94,9 +94,9 @@ def _copies(_instance: object, attribute: attrs.Attribute[Any], value: object) -
 
 
 def check_source(url: str) -> None:
-    """Refuse what is not the URL of an admin door.
+    """Check that a text is the URL of an admin door.
 
-    :raises ConfigError: for another text.
+    :raises ConfigError: when it is not.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
@@ -119,7 +119,7 @@ def _shard(_instance: object, attribute: attrs.Attribute[Any], value: object) ->
 
 @attrs.frozen(kw_only=True)
 class ReplicationConfig:
-    """This server's part in a group of servers that share a log."""
+    """This server's part in a replication group."""
 
     log: str = attrs.field(validator=_log)
     """The address of the log: ``etcd://HOST:PORT,HOST:PORT,HOST:PORT/NAME``, with the unique name
@@ -198,7 +198,7 @@ class ReplicationConfig:
     def told(self, listen: tuple[Address, ...]) -> Address:
         """The address of this server that clients get.
 
-        :raises ConfigError: when it listens nowhere that can be told.
+        :raises ConfigError: when no address of the server can be used by clients.
         """
         if self.address is not None:
             return self.address

@@ -18,7 +18,7 @@ __all__ = [
     "tls_settings",
 ]
 
-#: What clients are asked for: no certificate; one, which they need not have; one that they must
+#: The certificates that clients must show: none; one if they have it; one that they must
 #: have.  The last two are NSQ's words, which are the same here: every certificate is verified.
 NO_CERTIFICATE: Final = "none"
 _REQUEST: Final = "request"
@@ -51,7 +51,7 @@ def _seconds(_instance: object, attribute: attrs.Attribute[Any], value: object) 
 
 @attrs.frozen(kw_only=True)
 class TlsSettings:
-    """The settings for addresses ``tmqs://``."""
+    """The settings of TLS, for ``tmqs://`` and other addresses with TLS."""
 
     certificate: str = attrs.field(default="", validator=_file)
     """The file of its certificate, in PEM, followed by the intermediate certificates; empty for no

@@ -38,9 +38,9 @@ __all__ = ["CELL_OPERATIONS", "CHANGES"]
 
 _NO_CELL: Final = "there is no such cell"
 _MOST_LISTED: Final = 1_000
-#: The largest place in a list that can be asked for.
+#: The largest place in a list that a request may have.
 _MOST_PLACE: Final = 10**15 - 1
-#: What a change is about, and what it does to it, by the member that says how much.
+#: What a change applies to, and its kind, by the member with the amount.
 CHANGES: Final[Mapping[str, tuple[int, int]]] = {
     "set": (CELL_COUNT, SET),
     "add": (CELL_COUNT, ADD),

@@ -25,7 +25,7 @@ from tmqp_server.engine.model.surveyed import ClientDetails
 __all__ = ["CLIENT_OPERATIONS"]
 
 _NO_CLIENT: Final = "no client with this id is connected"
-#: Channels that are asked about together.
+#: Channels whose rights are checked together.
 _TOGETHER: Final = 64
 
 

@@ -57,7 +57,7 @@ __all__ = ["CONSUMER_OPERATIONS"]
 
 _MOST_MESSAGES: Final = 100
 _MOST_WAIT_MS: Final = 60_000
-#: Seconds to wait for what the broker answers at once, as a rule.
+#: Seconds to wait for an answer that the broker usually gives at once.
 _PATIENCE_S: Final = 10.0
 _LIMIT: Final = 482
 

@@ -57,16 +57,16 @@ __all__ = [
 ]
 
 NO_CONSUMER: Final = "there is no such consumer"
-#: Seconds after which a consumer ends that nobody asks: where its client does not say, and at most.
+#: Seconds without a request after which a consumer ends: by default, and at most.
 IDLE_S: Final = 60
 LONGEST_IDLE_S: Final = 3_600
-#: How many messages a consumer may have unacknowledged: where its client does not say, and at most.
+#: How many unacknowledged messages a consumer may have: by default, and at most.
 DEFAULT_WINDOW: Final = 1_000
 MOST_WINDOW: Final = 100_000
-#: Answers for deliveries in one request, and what each may say.
+#: The most answers for deliveries in one request, and the possible answers.
 MOST_ANSWERS: Final = 1_000
 OUTCOMES: Final = ("ack", "nack", "release", "extend")
-#: Consumers of one client, and of all.
+#: The most consumers of one client, and of all clients.
 _MOST_OF_ONE: Final = 100
 _MOST: Final = 1_000
 

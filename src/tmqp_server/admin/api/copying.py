@@ -15,7 +15,7 @@ from tmqp_server.engine.commands import AskRight, Manage, SeeServer
 
 __all__ = ["COPY_OPERATIONS"]
 
-#: How often it is looked whether a block was read, in seconds.
+#: How often to check whether a block was read, in seconds.
 _LOOK_S: Final = 0.002
 _MOST_BYTES: Final = 10**15 - 1
 _BYTES: Final = "application/octet-stream"

@@ -49,9 +49,9 @@ __all__ = ["DEFINITION_OPERATIONS"]
 
 _DUPLICATE: Final = 481
 _METHOD_WORDS: Final = {number: word for word, number in ROUTE_METHODS.items()}
-#: Seconds after each portion in which others have their turn.
+#: The pause after each portion, for other work; seconds.
 _PAUSE_S: Final = 0.001
-#: Channels and queues of an import.
+#: The most channels and queues of an import.
 _MOST: Final = 10_000
 
 _Part = Generator[Command | float, Reply, Any]

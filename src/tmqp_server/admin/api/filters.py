@@ -28,7 +28,7 @@ _TESTS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">=": lambda one, other: one >= other,
 }
 
-#: The fields of a list, each with how to find it in an item; text or number.
+#: The fields of a list, each with the function that gets it from an item; text or number.
 Fields = Mapping[str, Callable[[object], str | float]]
 
 
@@ -40,7 +40,7 @@ class Condition:
 
     def __init__(self, tests: Sequence[Callable[[object], bool]], names: str) -> None:
         self._tests = tests
-        #: A pattern that the name has to pass, which the broker may test; empty for none.
+        #: A pattern for the name, by which the broker may filter; empty for none.
         self.names = names
 
     def accepts(self, item: object) -> bool:

@@ -14,10 +14,10 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 
 __all__ = ["Growth"]
 
-#: Seconds between two looks that are compared, at least, and after which one is of no use.
+#: The shortest time between two compared looks, and the age at which one is useless; seconds.
 _STEP_S: Final = 2.0
 _LONGEST_S: Final = 60.0
-#: Queues whose number of messages is kept.
+#: The most queues whose number of messages is kept.
 _MOST: Final = 50_000
 
 

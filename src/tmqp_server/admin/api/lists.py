@@ -20,13 +20,13 @@ __all__ = ["LIST_PARAMETERS", "Kind", "Pages", "Walk"]
 
 _LIMIT: Final = 100
 _MOST: Final = 1_000
-#: Items that are read and written at one go.
+#: Items that are read and sent together.
 _PORTION: Final = 16
-#: Portions of the first look that follow each other at once, and the pause before each further one.
+#: Portions that are examined without a pause, and the pause before each further one.
 _HURRIED: Final = 8
 _PAUSE_S: Final = 0.002
 
-#: What every list takes.
+#: The query parameters of every list.
 LIST_PARAMETERS: Final[tuple[Parameter, ...]] = (
     integer("limit", "Items of a page.", 1, _MOST, _LIMIT),
     text("after", "`next` of the previous page."),
@@ -47,7 +47,7 @@ class Walk(Protocol):
 class Kind(Protocol):
     """A kind of things that are listed."""
 
-    #: The field that filters know as the name, and the members that are in every item.
+    #: The field by which the broker can filter, and the members that every item has.
     name: str
     identity: tuple[str, ...]
 

@@ -70,7 +70,7 @@ class _Live(Handler):
         self._api = api
         self._wants_overview, self._places = _read_topics(exchange.wanted.query.get("topics", ""))
         self._overview: Overview | None = None
-        #: What was told last, by the event and what it is about.
+        #: What was sent last, by the event and its subject.
         self._told: dict[object, dict[str, Any]] = {}
         self._begun = False
         self._round_s = 0.0

@@ -24,7 +24,7 @@ COOKIE_BYTES: Final = 32
 #: Seconds without a request, and from the log-in, after which a session is over.
 _IDLE_S: Final = 1_800.0
 _LONGEST_S: Final = 43_200.0
-#: Sessions of one log-in's credentials, and of all; the oldest goes for a new one.
+#: The most sessions with the same credentials, and of all; a new one replaces the oldest.
 _MOST_OF_ONE: Final = 10
 _MOST: Final = 1_000
 
@@ -85,7 +85,7 @@ class WebLogIns:
 
     def __init__(self, random: Callable[[int], bytes]) -> None:
         self._random = random
-        #: By digest, the one that was opened first comes first.
+        #: By digest, in the order in which they were opened.
         self._all: OrderedDict[bytes, WebLogIn] = OrderedDict()
 
     def __len__(self) -> int:

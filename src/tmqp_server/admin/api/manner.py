@@ -24,16 +24,16 @@ from tmqp_server.engine.commands import Credentials
 
 __all__ = ["CSRF", "SESSION", "ApiManner", "cookie_of", "credentials_in", "read_object"]
 
-#: The field that proves that a page of this server sends a request.
+#: The header that proves that a page of this server has sent a request.
 CSRF: Final = b"x-tmqp-csrf"
 #: Where a client logs in and out.
 SESSION: Final = ("api", "v1", "session")
-#: They may be asked for under any host, as probes and scrapers do.
+#: Paths that are served for any host name, for probes and scrapers.
 _ANY_HOST: Final = (("healthz",), ("readyz",), ("metrics",))
 _SOCKET: Final = ("api", "v1", "ws")
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _PROBLEM: Final = b"application/problem+json"
-#: Types of problems that have a word of their own, by the broker's code.
+#: The problem types that have their own name, by the broker's code.
 _TYPES: Final = {481: "duplicate", 482: "limit-reached"}
 _COOKIE: Final = re.compile(r"[0-9a-f]{64}")
 _POLICY: Final = (
@@ -47,7 +47,7 @@ _ALWAYS: Final = [
     (b"Cross-Origin-Opener-Policy", b"same-origin"),
     (b"Cross-Origin-Resource-Policy", b"same-origin"),
 ]
-#: Fields that pages of other origins may send.
+#: Headers that pages of other origins may send.
 _ASKED_FIELDS: Final = (
     b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID"
 )

@@ -15,7 +15,7 @@ from tmqp_server.settings.log import LEVELS
 
 __all__ = ["OPERATING_OPERATIONS", "manage_server"]
 
-#: The number of a line of the log is no larger.
+#: The largest number of a log line that a request may have.
 _MOST_LINES: Final = 10**15 - 1
 
 

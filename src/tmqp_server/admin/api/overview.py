@@ -14,7 +14,7 @@ from tmqp_server.shell.turn import Turn
 
 __all__ = ["Overview", "Overviews", "turn_of"]
 
-#: For how long the numbers of a survey are what everybody gets.
+#: For how many seconds requests get the same numbers.
 _SHARED_S: Final = 1.0
 #: Portions that follow each other at once, and the pause before each further one.
 _HURRIED: Final = 8

@@ -14,11 +14,11 @@ from tmqp_server.shell.rates import TokenBucket, address_key, is_exempt
 
 __all__ = ["DEAR", "Pace"]
 
-#: What a request that looks at much counts as.
+#: As how many requests an expensive one counts.
 DEAR: Final = 10
-#: Seconds' worth that may come at once.
+#: For how many seconds requests may be saved up.
 _BURST_S: Final = 2.0
-#: Clients and addresses that are remembered; those that were used last.
+#: How many clients and addresses are remembered: those that were active last.
 _MOST: Final = 2_048
 
 

@@ -34,7 +34,7 @@ __all__ = ["READING_OPERATIONS"]
 
 _NO_QUEUE: Final = "there is no such queue"
 _MOST_SEQUENCE: Final = 10**15 - 1
-#: Records of one answer.
+#: The most records in one answer.
 _MOST_RECORDS: Final = 100
 
 

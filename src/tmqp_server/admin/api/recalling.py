@@ -34,11 +34,11 @@ __all__ = ["KEEPER", "EventKeeper", "KeptEvents"]
 
 #: The number of the keeper's session; those of consumers are larger.
 KEEPER: Final = FIRST_UNCONNECTED
-#: Events that are kept, and what may be followed for who is away.
+#: How many events are kept, and how many subscriptions the keeper has at most.
 _KEPT: Final = 1_000
 _MOST_PLACES: Final = 256
 
-#: An event, the channel that it is about as its subscriber spells it, and the queue.
+#: An event, its channel as the subscriber spells it, and the queue.
 _Place = tuple[int, str, int | None]
 
 
@@ -85,7 +85,7 @@ class KeptEvents(EventRecall):
         self._epoch = ""
         self._count = 0
         self._events: deque[tuple[int, int, str, int | None, bytes]] = deque(maxlen=_KEPT)
-        #: What somebody has followed, and whether the keeper does; used last, last.
+        #: What clients have followed, and whether the keeper follows it; the latest last.
         self._places: OrderedDict[_Place, bool] = OrderedDict()
         self._dropped: list[_Place] = []
         world.beats.append(self._beat)

@@ -21,7 +21,7 @@ _FORM: Final = re.compile(rb'"?[!#-~]{1,128}"?')
 #: Seconds for which an answer is kept, how many are, and the largest one.
 _KEPT_S: Final = 600.0
 _MOST: Final = 10_000
-#: Seconds after which one that was not answered may be carried out again.
+#: Seconds after which an unanswered request may be carried out again.
 _UNANSWERED_S: Final = 60.0
 _LARGEST: Final = 65_536
 

@@ -221,7 +221,7 @@ class _ThroughRouter(Handler):
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Report whether the message has reached a receiver."""
         if isinstance(effect, Reply) and effect.code != RESULT_OK:
-            words = "the message reached nobody" if effect.code == 404 else words_of(effect.code)
+            words = "no receiver was reached" if effect.code == 404 else words_of(effect.code)
             self.exchange.respond(of_result(effect.code, words))
         elif isinstance(effect, (Reply, AnswerRouted)):
             self.exchange.respond(HttpResponse.json(201, {"id": self._frame.message_id}))

@@ -29,10 +29,10 @@ __all__ = [
     "words_of",
 ]
 
-#: Makes JSON of what the broker answers.
+#: Converts an answer of the broker to JSON.
 _Shape = Callable[[object], object]
 
-#: Sentences for what a code means where nothing better is said.
+#: Texts for codes, if there is no better one.
 _WORDS: Final = {
     400: "the broker does not accept the request",
     404: "it does not exist",
@@ -243,7 +243,7 @@ class Stepping(Handler):
         self._steps.close()
 
 
-#: What a negative confirm of a reason means.
+#: The codes for the reasons of negative confirms.
 _CODES: Final = {
     "busy": 503,
     "error": 503,

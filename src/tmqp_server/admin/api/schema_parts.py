@@ -26,7 +26,7 @@ __all__ = [
     "up_to",
 ]
 
-#: One of JSON Schema.
+#: A JSON Schema.
 Schema: TypeAlias = dict[str, Any]
 
 TEXT: Final[Schema] = {"type": "string"}

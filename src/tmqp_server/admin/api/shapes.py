@@ -38,12 +38,12 @@ __all__ = [
     "values_of_options",
 ]
 
-#: The word of each status: of several the last one that configurations take.
+#: The word for each status; if there are several, the last one that configurations accept.
 STATUS_WORDS: Final[dict[int, str]] = {
     int(status): word for word, status in STATUS_HEADER_WORDS.items()
 }
 
-#: What is counted of a queue.
+#: The counters of a queue.
 COUNTS: Final = (
     "accepted",
     "restored",

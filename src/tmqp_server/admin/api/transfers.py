@@ -49,19 +49,19 @@ from tmqp_server.engine.model.snapshots import BROWSED_WAITING, BrowsedMessage, 
 __all__ = ["TRANSFER_OPERATIONS"]
 
 _NO_QUEUE: Final = "there is no such queue"
-#: Messages of a transfer if nothing is said, and at most.
+#: How many messages a transfer moves: by default, and at most.
 _COUNT: Final = 1_000
 _MOST: Final = 10_000
 _MOST_IDS: Final = 1_000
-#: Messages that are examined together, and in all.
+#: How many messages are examined in one portion, and in all.
 _PORTION: Final = 100
 _MOST_EXAMINED: Final = 20_000
-#: Seconds after a portion in which others have their turn.
+#: The pause after each portion, for other work; seconds.
 _PAUSE_S: Final = 0.001
-#: How often one that cannot be moved at this moment is tried, and seconds in between.
+#: How often moving a busy message is tried again, and the seconds in between.
 _MOST_TRIES: Final = 5
 _RETRY_S: Final = 0.02
-#: What says when the copy of a message may be delivered; it may be so at once.
+#: Headers that the copy of a message does not keep: the copy may be delivered at once.
 _DROPPED: Final = frozenset(
     name.lower()
     for name in (*DEAD_LETTER_HEADERS, HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT)

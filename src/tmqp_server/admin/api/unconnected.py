@@ -10,7 +10,7 @@ from tmqp_server.engine.commands import Command
 
 __all__ = ["FIRST_UNCONNECTED", "Unconnected"]
 
-#: They are numbered from here on: no server has had so many connections.
+#: Their numbers begin here: no server has so many connections.
 FIRST_UNCONNECTED: Final = 1 << 40
 
 

@@ -18,7 +18,7 @@ from tmqp_server.doors.http.messages import BadRequest
 
 __all__ = ["Descending", "Order", "View", "Views", "parse_sort"]
 
-#: Seconds for which a view is kept after its last page, and how many of one log-in and of all.
+#: Seconds for which a view is kept after its last page; the most views of one log-in, and of all.
 _KEPT_S: Final = 30.0
 _MOST_OF_ONE: Final = 8
 _MOST: Final = 64

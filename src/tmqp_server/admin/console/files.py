@@ -33,7 +33,7 @@ _INDEX: Final = "index.html"
 _TABLES: Final = "tables.js"
 #: Where ActiveMQ has its console, also with a slash behind it.
 _FORMER: Final = "/admin"
-#: Ask each time whether there is a newer one.
+#: The browser asks each time whether the file has changed.
 _CACHE: Final = (b"Cache-Control", b"no-cache")
 _VARY: Final = (b"Vary", b"Accept-Encoding")
 

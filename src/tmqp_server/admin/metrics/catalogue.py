@@ -126,7 +126,7 @@ QUEUE_COUNTERS: Final = (
     ("errors", "handler_errors", "Failures of delivery handlers, filters and other extensions."),
 )
 
-#: What is counted of a cluster, as ``ClusterStatistics`` names it.
+#: The counters of a cluster, by their names in ``ClusterStatistics``.
 CLUSTER_COUNTERS: Final = (
     "forwarded",
     "held_back",
@@ -138,7 +138,7 @@ CLUSTER_COUNTERS: Final = (
     "filter_errors",
 )
 
-#: Reads that wait, as ``Survey.levels`` names them.
+#: Waiting reads, by their names in ``Survey.levels``.
 READERS: Final = ("reads", "held_reads", "browses")
 
 #: Reasons of refused pushes by result code.

@@ -36,13 +36,13 @@ from tmqp_server.shell.turn import Turn
 
 __all__ = ["Collector", "Page"]
 
-#: For how long a page is what everybody gets.
+#: For how many seconds requests get the same page.
 _SHARED_S: Final = 1.0
 #: Portions that follow each other at once, and the pause before each further one.
 _HURRIED: Final = 8
 _PAUSE_S: Final = 0.005
 
-#: What is written in one portion; a step that writes nothing is one.
+#: The size of one portion; a step without output is a portion.
 _PORTION_CHARACTERS: Final = 8_192
 
 _Families = Iterator[Family]
@@ -97,13 +97,13 @@ class Collector:
         self._max_queues = max_queues
         self._pages: dict[int, Page] = {}
         self._collected = Histogram(SHORT_BOUNDS_US)
-        #: What is counted of the door that shows the pages, and of its browsers.
+        #: The counters of the admin door, and the sessions of its browsers.
         self.requests = RequestTally()
         self.logins: Sized = ()
         self.places: Places | None = None
-        #: What the engine's time lacks to be Unix time, where exemplars are wanted.
+        #: Seconds to add to the engine's time to get Unix time; None without exemplars.
         self.exemplars_offset_s: float | None = None
-        #: First deliveries of messages that have not waited, as last told.
+        #: First deliveries of messages that have not waited, as reported last.
         self._at_once = 0
 
     def page(self, form: int, now: float) -> Page:

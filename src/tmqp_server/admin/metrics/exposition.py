@@ -31,7 +31,7 @@ TEXT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE: Final = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
 #: Lines of one portion, about.
 _PORTION: Final = 500
-#: What the bounds of histograms are divided by: microseconds become seconds, counts stay.
+#: The divisor of the bounds of histograms in seconds, which count microseconds.
 _MICROSECONDS: Final = 1_000_000
 
 #: The values of the labels, in the order of the catalogue, and the value.

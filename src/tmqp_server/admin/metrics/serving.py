@@ -23,10 +23,10 @@ from tmqp_server.engine.commands import Command, SeeMetrics
 
 __all__ = ["metrics_route"]
 
-#: A page that is larger is compressed for who takes that, so many bytes in a step.
+#: A larger page is compressed if the client accepts that; and the bytes compressed in one step.
 _LARGE: Final = 65_536
 _STEP: Final = 32_768
-#: The fastest level, and a header and an end as gzip has them.
+#: The fastest level, and zlib's window size for gzip's format.
 _LEVEL: Final = 1
 _GZIP: Final = 31
 _VARY: Final = (b"Vary", b"Accept, Accept-Encoding")
