@@ -30,10 +30,10 @@ class LogSettings:
     """How the log is written to standard error."""
 
     level: str = attrs.field(default="info", validator=_one_of(LEVELS))
-    """The least important lines that are written: ``debug``, ``info``, ``warning`` or ``error``."""
+    """The lowest level that is written: ``debug``, ``info``, ``warning`` or ``error``."""
 
     format: str = attrs.field(default="plain", validator=_one_of(FORMATS))
-    """``plain`` for people, or ``json``, an object a line."""
+    """``plain`` for people, or ``json`` for one JSON object per line."""
 
 
 def log_settings(table: Mapping[str, Any]) -> LogSettings:

@@ -63,8 +63,8 @@ class RateSettings:
     """How much may arrive at once, as seconds of the rate."""
 
     exempt: tuple[str, ...] = attrs.field(default=(), converter=_networks)
-    """Networks to whose addresses the limits of addresses do not apply, such as proxies and nodes
-    of the cluster; to loopback and Unix sockets they never do."""
+    """Networks to which the limits of addresses do not apply, for example those of proxies and
+    cluster nodes; the limits never apply to loopback and Unix sockets."""
 
 
 def rate_settings(table: Mapping[str, Any]) -> RateSettings:

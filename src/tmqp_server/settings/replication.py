@@ -136,7 +136,7 @@ class ReplicationConfig:
     """The group's part of the channels; so far there is only part 0."""
 
     lease_s: int = attrs.field(default=2, validator=_lease)
-    """Seconds after which others take over from a leader that has gone."""
+    """Seconds without a sign of life after which other servers take over from a leader."""
 
     timeout_s: float = attrs.field(default=0.7, validator=positive)
     """Seconds to wait for a server of etcd before trying the next one."""
@@ -152,16 +152,16 @@ class ReplicationConfig:
     ``http://HOST:PORT`` each."""
 
     token: str = attrs.field(default="", validator=text, repr=False)
-    """The token that is shown there."""
+    """The token for these admin doors."""
 
     user: str = attrs.field(default="", validator=text)
     """The name to log in to etcd with; empty for no log-in."""
 
     password: str = attrs.field(default="", validator=text, repr=False)
-    """The password that belongs to it."""
+    """The password of this user."""
 
     ca: str | None = attrs.field(default=None, validator=_path)
-    """The certificates that sign those of etcd, in PEM; with it TLS is spoken."""
+    """The certificates that sign those of etcd, in PEM; with them, TLS is used."""
 
     certificate: str | None = attrs.field(default=None, validator=_path)
     """The certificate to show to etcd, in PEM, if it asks for one."""

@@ -1,4 +1,9 @@
-"""Converts messages to their stored form and back: times, counts, flags, and the door's body."""
+"""Converts messages to their stored form and back: times, counts, flags, and the door's body.
+
+The door's body is the expensive part, and does not depend on what happens to the message.  So it
+may be made some messages later (``_bare_form``): a message that is settled before that, for example
+one that feeds have copied in one step, costs nothing.
+"""
 
 from __future__ import annotations
 

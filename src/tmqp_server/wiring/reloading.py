@@ -1,4 +1,8 @@
-"""Reloads the configuration of a running server: what can be changed, and what needs a restart."""
+"""Reloads the configuration of a running server: what can be changed, and what needs a restart.
+
+Everything is read and checked before anything is changed, so an error in the configuration changes
+nothing.
+"""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ class _Transfer:
 
 
 def _key(place: _Place) -> _Place:
-    """A queue as a key: channel names differ only in case."""
+    """A queue as a key, which ignores the case of the channel's name."""
     return place[0].lower(), place[1]
 
 

@@ -18,7 +18,7 @@ class Unconnected(DoorSession):
     """A session without a connection and without deadlines."""
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
-        """Do nothing: there is no peer."""
+        """Fail: a session without a connection receives nothing."""
         raise AssertionError("it has no connection")
 
     def receive_eof(self, now: float) -> Sequence[Command]:
