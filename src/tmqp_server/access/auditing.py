@@ -61,7 +61,7 @@ from tmqp_server.settings.routers import ROUTE_METHODS, values_of_binding, word_
 
 __all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "MANAGED", "AuditLog", "AuditRecord", "Auditor", "Was"]
 
-#: What is there that is to be changed or removed: the options of a queue or channel, a router, a
+#: The current state of what a command changes or removes: queue or channel options, a router, a
 #: binding or a feed.
 Was: TypeAlias = QueueOptions | ChannelOptions | Router | BindingOptions | Feed
 

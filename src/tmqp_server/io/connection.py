@@ -81,7 +81,7 @@ class Connection:
         self._writing: anyio.CancelScope | None = None
         #: Set by ``Resume``; only where a task reads.
         self._resumed: anyio.Event | None = None
-        #: Set when there is a ``TlsTransport`` whose handshake is to be gone through.
+        #: Set when the transport is a ``TlsTransport`` that still needs its handshake.
         self._upgraded = anyio.Event()
         self._tls = tls
         self._handshake_timeout_s = 0.0

@@ -58,7 +58,7 @@ CUT: Final = 3
 UNBLOCK: Final = 1
 EMPTY: Final = 2
 
-#: Small pieces are joined up to so many bytes before they are sent.
+#: Small pieces are joined up to this size before they are sent.
 _JOIN_BYTES: Final = 262_144
 
 

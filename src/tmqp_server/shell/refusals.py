@@ -10,7 +10,7 @@ from typing import Final, final
 
 __all__ = ["Refusals"]
 
-#: Lines of one address in so many seconds.
+#: The most lines about one address within a number of seconds.
 _LINES: Final = 10
 _WINDOW_S: Final = 60.0
 #: Addresses that are remembered; the oldest is forgotten.

@@ -33,7 +33,7 @@ __all__ = [
     "names_its_queue",
 ]
 
-#: A message set of a body that is put aside: the length of the door's name, messages, those of high
+#: A message set of a staged body: the length of the door's name, messages, those of high
 #: priority, and the lengths of data, sizes and offsets.
 _MESSAGE_SET: Final = Struct("<HIIIII")
 

@@ -85,7 +85,7 @@ class UnknownDoorError(Exception):
 
 
 class DamageError(StoreError):
-    """What was read is not what was written; the text names the queue and the sequences."""
+    """Stored data is damaged: what was read differs from what was written.  The text says where."""
 
 
 class Retention(Record):

@@ -113,7 +113,7 @@ def for_right(
     general.
 
     :param right: one of ``access/rights.py``.
-    :param answer: makes the response, and does what is to be done.
+    :param answer: makes the response, and carries out the operation.
     """
     return AskOnce(
         exchange,

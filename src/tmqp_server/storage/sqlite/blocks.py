@@ -25,7 +25,7 @@ _CACHE_BYTES: Final = 4 << 20
 class BlockReader:
     """Reads blocks; ``Shelf`` writes them.
 
-    ``problems`` has the damage that was found and skipped, if it is to be skipped (``skip``).
+    ``problems`` has the damage that was found and skipped; with ``skip``, damage is skipped.
     """
 
     __slots__ = ("_cache", "_cached_bytes", "db", "directory", "problems", "skip")

@@ -231,6 +231,6 @@ def _rows(
     rows: list[tuple[Any, ...]] = []
     for *values, crc in db.execute(f"SELECT {columns}, crc FROM {table} ORDER BY {order}"):
         if crc != digest(*values):
-            raise DamageError(f"a record of the table {table} is not what was written: {values!r}")
+            raise DamageError(f"a record of the table {table} is damaged: {values!r}")
         rows.append(tuple(values))
     return rows
