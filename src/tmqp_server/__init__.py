@@ -1,4 +1,5 @@
-"""The reference broker of TMQP/2.0: a pure engine, doors for its clients, a thin anyio shell.
+"""The reference broker of TMQP/2.0: an engine without I/O, doors for protocols, and a thin anyio
+shell.
 
 The public interface for programs that run or extend a server::
 
@@ -6,9 +7,9 @@ The public interface for programs that run or extend a server::
         ...
 
 :func:`running` takes delivery handlers, routers, access rules and hooks as arguments; the
-configuration names them by ``module:Class``.  Import these names from here: where they are defined
-may change.  A name is loaded when it is first used, so a program that needs the engine alone does
-not load the network.
+    configuration names them by ``module:Class``.  Import these names from here, because the modules
+    that define them may change.  A name is loaded when it is first used, so a program that only
+    needs the engine does not load the network code.
 """
 
 from __future__ import annotations

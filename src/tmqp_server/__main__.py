@@ -1,4 +1,6 @@
-"""The command ``tmqp-server``: reads its options, runs the server, says in a line what failed."""
+"""The command ``tmqp-server``: reads its options, runs the server, and reports a failure in one
+line.
+"""
 
 from __future__ import annotations
 
@@ -233,12 +235,12 @@ def hash_token_command(new: bool, slow: bool) -> None:
 
 
 def _given(path: Path | None) -> Given:
-    """What the command reads when it is given nothing but a file."""
+    """The command's settings without options: only a file and the environment."""
     return Given(path=path, environment=os.environ)
 
 
 def _print_check(config: ServerConfig) -> None:
-    """Make everything but the listeners, and print what there is.
+    """Build everything except the listeners, and print the result.
 
     :raises ConfigError: as a start would.
     """
@@ -255,14 +257,15 @@ def _print_check(config: ServerConfig) -> None:
 
 
 def settle_collector() -> None:
-    """Set Python's garbage collector for a process that is a server and nothing else.
+    """Set Python's garbage collector for a process that only runs a server.
 
-    It looks for cycles among all objects whenever 70,000 more have come into being; each message
-    that waits is some of them, so with a million it is suspended for 230 ms, again and again, and
-    finds nothing (F8).  What is there after the start stays until the end: it is not looked at any
-    more.  The rest is examined in larger and rarer portions: 15 ms at most, and a quarter of the
-    time in all.  What really is garbage, such as is left of connections, goes after 2,500,000
-    further objects.  Not for a server within another program: this belongs to the process.
+    By default, it looks for cycles among all objects whenever 70,000 more exist.  Each waiting
+    message is several objects, so with a million of them the collector suspends the server for 230
+    ms, again and again, and finds nothing (F8).  With this function, objects that exist after the
+    start are never looked at again.  The rest is examined in larger and rarer portions: for at most
+    15 ms, and a quarter of the time in all.  Real garbage, such as the remains of connections, is
+    freed after 2,500,000 further objects.  This changes the whole process, so do not use it for a
+    server within another program.
     """
     gc.collect()
     gc.freeze()

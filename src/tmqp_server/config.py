@@ -84,20 +84,20 @@ class OutboundLimits:
     """Limits for peers that read slowly."""
 
     max_outbound_bytes: int = _bytes(4_194_304)
-    """Bytes waiting for one peer, whose deliveries are held back already, at which its connection
-    is cut."""
+    """How many bytes may wait for one peer whose deliveries are already held back; beyond this, its
+    connection is cut."""
 
     high_water_bytes: int = _bytes(262_144)
-    """Bytes waiting for one peer at which queues hold its deliveries back."""
+    """Bytes waiting for one peer above which queues hold its deliveries back."""
 
     low_water_bytes: int = _bytes(65_536)
-    """Bytes waiting at which deliveries go on."""
+    """Bytes waiting at which deliveries to the peer resume."""
 
     stall_timeout_s: float = _seconds(10.0)
-    """Seconds in which a peer with bytes waiting reads nothing, before it is cut."""
+    """Seconds for which a peer with bytes waiting may read nothing before its connection is cut."""
 
     flush_timeout_s: float = _seconds(2.0)
-    """Seconds a closing connection has to read its last bytes."""
+    """Seconds for which a closing connection may read its last bytes."""
 
     def __attrs_post_init__(self) -> None:
         if not self.low_water_bytes <= self.high_water_bytes <= self.max_outbound_bytes:
@@ -130,11 +130,11 @@ class StorageConfig:
     """How messages are kept on disk."""
 
     floor_bytes: int = _bytes(67_108_864)
-    """Free bytes of the disk below which no message is saved any more."""
+    """Free bytes of the disk below which the server saves no more messages."""
 
 
 def _web_addresses(values: object) -> tuple[Address, ...]:
-    """Addresses that begin with ``http://``, ``https://`` or ``unix:``."""
+    """Check addresses: they must begin with ``http://``, ``https://`` or ``unix:``."""
     if isinstance(values, (str, Address)):
         values = [values]
     if not isinstance(values, (list, tuple)):
@@ -162,7 +162,7 @@ class WebConfig:
 
     listen: tuple[Address, ...] = attrs.field(default=(), converter=_web_addresses)
     """Addresses to listen on for HTTP: ``http://HOST:PORT``, ``https://HOST:PORT`` or
-    ``unix:PATH``; none, and no HTTP is served."""
+    ``unix:PATH``; if empty, HTTP is not served."""
 
     limits: HttpLimits = attrs.field(factory=HttpLimits)
     """Limits for one HTTP peer."""
@@ -192,19 +192,20 @@ class ServerConfig:
     listen: tuple[Address, ...] = attrs.field(
         factory=lambda: (Address("127.0.0.1", DEFAULT_PORT),), converter=_addresses
     )
-    """Addresses to listen on; may be empty if there are doors, then TMQP is not served."""
+    """Addresses to listen on; may be empty if there are doors, and then TMQP is not served."""
 
     allow_remote: bool = attrs.field(default=False, validator=_flag)
     """Listen on addresses that other machines can reach, although clients are not authenticated."""
 
     access: AccessConfig = attrs.field(factory=AccessConfig)
-    """Who may connect, and who may do what."""
+    """Who may connect, and what each client may do."""
 
     custom_messages: str = attrs.field(default="", validator=_path)
-    """``module:attribute`` of the code that takes custom messages; empty for none."""
+    """``module:attribute`` of the code that handles custom messages; empty for none."""
 
     hook_timeout_s: float = _seconds(5.0)
-    """Seconds the server's own code may take for an answer about access or a custom message."""
+    """Seconds that the server's own code may take to decide about access or to handle a custom
+    message."""
 
     max_connections: int = _bytes(10_000)
     """Simultaneous connections; further ones are closed at once."""
@@ -213,25 +214,25 @@ class ServerConfig:
     """Simultaneous connections from one remote address (Unix sockets and loopback excepted)."""
 
     shutdown_timeout_s: float = _seconds(10.0)
-    """Seconds connections have to take their last bytes when the server stops."""
+    """Seconds for which connections may read their last bytes when the server stops."""
 
     drain_timeout_s: float = _seconds(30.0)
     """Seconds that a draining server (SIGTERM) waits for acknowledgements."""
 
     slow_turn_ms: int = _bytes(50)
-    """Milliseconds from which on a turn of the event loop is slow, and told."""
+    """Milliseconds from which on a turn of the event loop is slow, and logged."""
 
     data: str | None = attrs.field(default=None, validator=_directory)
-    """The directory that durable queues are kept in; without it nothing is kept."""
+    """The directory of durable queues; without it, nothing is stored."""
 
     storage: StorageConfig = attrs.field(factory=StorageConfig)
-    """How they are kept."""
+    """How durable queues are stored."""
 
     connection: Limits = attrs.field(factory=Limits)
     """Limits for one peer on the wire."""
 
     broker: EngineLimits = attrs.field(factory=EngineLimits)
-    """What all clients together may cost."""
+    """Limits for all clients together."""
 
     outbound: OutboundLimits = attrs.field(factory=OutboundLimits)
     """Limits for a slow reader."""
@@ -243,10 +244,10 @@ class ServerConfig:
     """Whether a queue is created when a client pushes to it."""
 
     channel: ChannelChanges = attrs.field(factory=ChannelChanges)
-    """What channels start from, where it differs from the protocol's defaults."""
+    """The default options of channels, where they differ from the protocol's."""
 
     queue: QueueChanges = attrs.field(factory=QueueChanges)
-    """The same for queues."""
+    """The default options of queues, where they differ from the protocol's."""
 
     channels: tuple[DeclaredChannel, ...] = ()
     """Channels and queues to create at the start."""
@@ -255,10 +256,10 @@ class ServerConfig:
     """Routers and bindings to create at the start."""
 
     handlers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
-    """Delivery handlers of the user's, by the names that queues use."""
+    """Your own delivery handlers, by the names that queues use."""
 
     custom_routers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
-    """Routers of the user's, by name."""
+    """Your own routers, by name."""
 
     authenticators: Mapping[str, ClassSetting] = attrs.field(factory=dict)
     """The authenticators that channels can name."""
@@ -270,29 +271,29 @@ class ServerConfig:
     """The certificate shown on addresses that begin with ``tmqs://``."""
 
     http: HttpSettings = attrs.field(factory=HttpSettings)
-    """What HTTP bindings may do."""
+    """The URLs that HTTP bindings may call, and the limits of calls."""
 
     web: WebConfig = attrs.field(factory=WebConfig)
     """The door for HTTP and WebSocket."""
 
     doors: tuple[DoorSettings, ...] = ()
-    """Further protocols, and where they listen."""
+    """Further protocols, and the addresses on which they listen."""
 
     log: LogSettings = attrs.field(factory=LogSettings)
     """The log of the command ``tmqp-server``."""
 
     audit: AuditSettings = attrs.field(factory=AuditSettings)
-    """Where changes are noted that clients ask for."""
+    """Where changes that clients request are recorded."""
 
     rates: RateSettings = attrs.field(factory=RateSettings)
-    """How fast clients and addresses may be."""
+    """The rate limits of clients and addresses."""
 
     cluster: ClusterConfig | None = None
     """This server's part in a cluster; None for a single server."""
 
     replication: ReplicationConfig | None = None
-    """This server's part in a group whose durable queues survive the loss of any of them; None
-    while its disk alone has them."""
+    """This server's part in a group whose durable queues survive the loss of any server; None if
+    only its own disk has them."""
 
     def __attrs_post_init__(self) -> None:
         if not (self.listen or self.web.listen or self.doors):
@@ -332,7 +333,7 @@ class ServerConfig:
         replication.told(self.listen)
 
     def _check_entry(self, door: DoorSettings) -> None:
-        """Check who clients of a door are that bring no credentials."""
+        """Check the entries of ``[access]`` that doors name for clients without credentials."""
         if not door.acts_as:
             return
         where = f"doors: {door.protocol}: as: {door.acts_as!r}"
@@ -375,9 +376,9 @@ def parse_config(text: str) -> dict[str, Any]:
 
 
 def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a configuration that was parsed already; otherwise as :func:`parse_config`.
+    """Read a configuration from a parsed TOML file; otherwise as :func:`parse_config`.
 
-    :raises ConfigError: for an unknown key (naming the nearest) or a bad value.
+    :raises ConfigError: for an unknown key (with the most similar one) or an invalid value.
     """
     names = [field.name for field in attrs.fields(ServerConfig)]
     values = _known(table, [*names, ADMIN], "")
@@ -407,7 +408,7 @@ def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-#: What reads each table about the broker.
+#: The reader of each table about the broker.
 _READERS: dict[str, Callable[[Any], object]] = {
     "channel": lambda value: channel_changes(table_of(value, "channel"), "channel."),
     "queue": lambda value: queue_changes(table_of(value, "queue"), "queue."),

@@ -1,12 +1,12 @@
-"""The audit: who asked for which change, and what was answered.
+"""The audit: who requested which change, and with what result.
 
-Theory of operation.  Each command of a client that changes the server, and each look at payloads,
-leads to one :class:`AuditRecord`: it is begun where the gate decides, and complete when the client
-is answered, or has gone.  So no door escapes.  What plain producers and consumers do all day
-(pushes, acknowledges, joins) is no change, and nor is what the broker creates for them.
+Theory of operation.  Each command of a client that changes the server or shows payloads makes one
+:class:`AuditRecord`: it begins where the gate decides, and is complete when the client gets its
+answer or has disconnected. So it covers every door. The usual work of producers and consumers
+(pushes, acknowledgements, joins) is no change, and neither is what the broker creates for them.
 
-Where records go is not known here (:class:`AuditLog`).  If they are *required* and the last could
-not be written, changes are refused until writing works again.
+An :class:`AuditLog` writes the records. If records are *required* and the last one could not be
+written, changes are refused until writing works again.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ from tmqp_server.settings.routers import ROUTE_METHODS, values_of_binding, word_
 
 __all__ = ["ACTIONS", "LOG_IN", "LOG_OUT", "MANAGED", "AuditLog", "AuditRecord", "Auditor", "Was"]
 
-#: What is there that is to be changed or removed: the options of a queue or channel, a router, a
+#: The current state of what a command changes or removes: queue or channel options, a router, a
 #: binding or a feed.
 Was: TypeAlias = QueueOptions | ChannelOptions | Router | BindingOptions | Feed
 
 LOG_IN: Final = "log-in"
 LOG_OUT: Final = "log-out"
-#: What :class:`Manage` is called: each says what it is itself.
+#: The actions of :class:`Manage`, each of which has its own name.
 MANAGED: Final = (
     "backup",
     "begin-trace",
@@ -78,7 +78,7 @@ MANAGED: Final = (
     "renew-tls",
     "set-log-level",
 )
-#: What each command that is audited is called.
+#: The action of each audited command.
 ACTIONS: Final[dict[type[Command], str]] = {
     AddBinding: "add-binding",
     AddFeed: "add-feed",
@@ -108,27 +108,27 @@ ACTIONS: Final[dict[type[Command], str]] = {
     UpdateQueue: "update-queue",
 }
 
-#: What a code of 0 is called, and that of a client who may not.
+#: The codes for success and for a missing right.
 _OK: Final = 200
 _UNAUTHORIZED: Final = 401
 _BUSY: Final = 503
-#: Characters that are kept of what a client says.
+#: The most characters of a client's text that are kept.
 _LONGEST: Final = 512
-#: No value of anything.
+#: Differs from every value.
 _NOTHING: Final = object()
-#: Attributes of commands that say what they are about, in order.
+#: The attributes of commands that name their subject, in order.
 _SUBJECTS: Final = ("channel", "router", "group", "cursor", "filter", "client_id", "subject")
 
 
 @final
 class AuditRecord:
-    """One change that was asked for.
+    """One requested change.
 
-    ``who`` is the entry of ``[access]`` or what the server's own code calls the client, else its
-    id; ``address``, ``door`` and ``session`` are those of its connection; ``action`` is one of
-    ``ACTIONS`` or ``MANAGED``, ``LOG_IN`` or ``LOG_OUT``; ``subject`` what it is about, ``after``
-    what it is to be then, and ``before`` what of that it was; ``code`` what was answered, 200 for
-    yes, 0 if the client went before it was.  ``at`` is the server's clock, in the engine's time.
+    ``who`` is the client's entry in ``[access]``, or its name from the server's own code, or else
+    its id; ``address``, ``door`` and ``session`` are those of its connection; ``action`` is one of
+    ``ACTIONS`` or ``MANAGED``, ``LOG_IN`` or ``LOG_OUT``; ``subject`` is its object, ``after`` has
+    the requested values, and ``before`` the previous values of what changes; ``code`` is the
+    result, 200 for success, 0 if the client disconnected before it.  ``at`` is the engine's time.
     """
 
     __slots__ = (
@@ -159,14 +159,14 @@ class AuditRecord:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AuditLog:
-    """Where records go."""
+    """Writes audit records."""
 
     def write(self, record: AuditRecord) -> None:
-        """Keep a record; one that cannot be written waits."""
+        """Write a record; keep it for later if it cannot be written."""
         raise NotImplementedError
 
     def is_ready(self) -> bool:
-        """Whether everything is written, after another try if it was not."""
+        """Whether all records are written; tries again to write those that are not."""
         raise NotImplementedError
 
 
@@ -175,26 +175,26 @@ class Auditor:
     """The audit of one hub.
 
     :param log: gets the records.
-    :param required: changes are refused as long as records cannot be written.
+    :param required: whether to refuse changes while records cannot be written.
 
-    Attributes: ``counts`` of records, by action and whether they were allowed; ``waiting``, what is
-    not answered yet, by the session of the command, each with its request.
+    Attributes: ``counts`` of records, by action and whether they were allowed; ``waiting``, the
+    records without a result yet, each with its request, by the session of the command.
     """
 
     def __init__(self, log: AuditLog, *, required: bool = False) -> None:
         self._log = log
         self._required = required
         self.counts: dict[tuple[str, bool], int] = {}
-        #: What clients are called, by session, once they have logged in.
+        #: The names of clients that have logged in, by session.
         self._known: dict[int, str] = {}
         self.waiting: dict[int, list[tuple[object, AuditRecord]]] = {}
 
     def change(self, *, required: bool) -> None:
-        """Whether changes are refused as long as records cannot be written."""
+        """Set whether to refuse changes while records cannot be written."""
         self._required = required
 
     def concerns(self, commands: Sequence[Command]) -> bool:
-        """Whether one of these is audited."""
+        """Whether one of these commands is audited."""
         for each in commands:  # noqa: SIM110 - a generator takes longer
             if type(each) in ACTIONS:
                 return True
@@ -208,12 +208,12 @@ class Auditor:
         client_id: str = "",
         was: Was | None = None,
     ) -> bool:
-        """A client asks for a change and may; False if it is to be refused all the same, since it
-        cannot be written down.
+        """Begin the record of an allowed change.  Return False if the change must be refused
+        because the record cannot be written.
 
         :param place: address, door and connection.
-        :param client_id: the client's, where nobody has logged in.
-        :param was: what is to be changed or removed, if it is there.
+        :param client_id: the id of the client, if it has not logged in.
+        :param was: the current state of what is changed or removed; None if it does not exist.
         """
         record = self._record(command, place, now)
         record.who = record.who or client_id[:_LONGEST]
@@ -235,7 +235,7 @@ class Auditor:
         return True
 
     def refused(self, command: Command, place: tuple[str, str, int], now: float) -> None:
-        """A client asks for a change that it may not have, or to log in."""
+        """Record a change or a log-in that the client has no right to."""
         if isinstance(command, Connect):
             who = command.client_id[:_LONGEST]
             self._finish(AuditRecord(now, who, place, LOG_IN, who), _UNAUTHORIZED)
@@ -245,13 +245,13 @@ class Auditor:
     def logs_in(
         self, connect: Connect, known_as: str, place: tuple[str, str, int], now: float
     ) -> None:
-        """A client may log in; the broker may still refuse it."""
+        """Begin the record of an allowed log-in; the broker may still refuse it."""
         who = (known_as or connect.client_id)[:_LONGEST]
         record = AuditRecord(now, who, place, LOG_IN, connect.client_id[:_LONGEST])
         self.waiting.setdefault(connect.session, []).append((connect.request, record))
 
     def answered(self, effect: Effect) -> None:
-        """Somebody is answered: it may be a record's end."""
+        """Complete a record if this effect is the answer to its request."""
         if isinstance(effect, Accept):
             found = self._take(effect.session, effect.request)
             if found is not None:
@@ -263,13 +263,15 @@ class Auditor:
                 self._finish(found, effect.code or _OK)
 
     def carried_out(self, command: Manage, code: int) -> None:
-        """What a client might do to the server was done, with this result."""
+        """Complete the record of an action on the server, with its result."""
         found = self._take(command.session, command)
         if found is not None:
             self._finish(found, code)
 
     def gone(self, number: int, place: tuple[str, str, int], now: float) -> None:
-        """A connection has ended, with all its branches."""
+        """Complete the records of a connection that has ended, with all its branches, and record
+        its log-out.
+        """
         for session in [each for each in self.waiting if connection_of(each) == number]:
             for _, record in self.waiting.pop(session):
                 self._finish(record, 0)
@@ -278,7 +280,7 @@ class Auditor:
             self._finish(AuditRecord(now, who, place, LOG_OUT), _OK)
 
     def own(self, who: str, action: str, subject: str, code: int, now: float) -> None:
-        """Something the operator did beside all doors: a signal."""
+        """Record what an operator did without a door: by a signal."""
         self._finish(AuditRecord(now, who, ("", "", 0), action, subject), code)
 
     def _take(self, session: int, request: object) -> AuditRecord | None:
@@ -326,7 +328,7 @@ def _subject_of(command: Command) -> str:
 
 
 def _after(command: Command) -> Mapping[str, Any]:
-    """What a command says something is to be, as far as it is said."""
+    """The values that a command requests."""
     if isinstance(command, (CreateQueue, UpdateQueue)):
         return {} if command.changes is None else _of_queue(command.changes)
     if isinstance(command, (CreateChannel, UpdateChannel)):
@@ -356,7 +358,7 @@ def _target_of(command: AddFeed | RemoveFeed) -> dict[str, Any]:
 
 
 def _filter_of(feed: AddFeed | Feed) -> dict[str, Any]:
-    """The filter of a feed as it was written down; nothing if all messages are copied."""
+    """The filter of a feed as text; empty if all messages are copied."""
     found: dict[str, Any] = {"filter": feed.text} if feed.text else {}
     if feed.language:
         found["filter_language"] = feed.language
@@ -369,7 +371,7 @@ def _of_binding(binding: BindingOptions) -> dict[str, Any]:
 
 
 def _before(after: Mapping[str, Any], was: Was) -> dict[str, Any]:
-    """What something was, as far as it is to be different or no more."""
+    """The previous values of what a command changes or removes."""
     if isinstance(was, (QueueOptions, ChannelOptions)):
         return _before_of_options(after, was)
     if isinstance(was, BindingOptions):
@@ -387,7 +389,7 @@ def _before(after: Mapping[str, Any], was: Was) -> dict[str, Any]:
 def _before_of_options(
     after: Mapping[str, Any], options: QueueOptions | ChannelOptions
 ) -> dict[str, Any]:
-    """What the options of a queue or channel were that are to be others."""
+    """The previous values of those options that change."""
     found: dict[str, Any] = {}
     for name, value in after.items():
         holder: object = options
@@ -411,7 +413,7 @@ def _of_channel(changes: ChannelChanges) -> dict[str, Any]:
 
 
 def _given(changes: object, options: Sequence[Option]) -> dict[str, Any]:
-    """The options that changes name."""
+    """The options that changes set."""
     found: dict[str, Any] = {}
     for option in options:
         value: Any = getattr(changes, option.name)

@@ -347,7 +347,7 @@ class Access:
 
 @final
 class _Admitted:
-    """The entry that some clients have connected as; None once it was removed."""
+    """The entry with which some clients have connected; None after it was removed."""
 
     __slots__ = ("entry",)
 
@@ -356,7 +356,7 @@ class _Admitted:
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """What they may do now."""
+        """The current roles of these clients."""
         return () if self.entry is None else self.entry.roles
 
 
@@ -367,7 +367,7 @@ class TableAccess(Access):
     keep_s = math.inf
 
     def __init__(self, config: AccessConfig) -> None:
-        #: By what an entry is known by; its clients share one.
+        #: By the identity of an entry; its clients share one object.
         self._admitted: dict[tuple[object, ...], _Admitted] = {}
         self._turn = anyio.Lock()
         self._take(config)
@@ -431,7 +431,7 @@ class TableAccess(Access):
         return Admission(authenticated=proven, node=entry.node, data=admitted, known_as=entry.name)
 
     def _of_certificate(self, applicant: Applicant) -> Entry | None:
-        """The entry for its certificate; one that names its common name comes first."""
+        """The entry for its certificate; an entry that names its common name comes first."""
         entry = self._by_common_name.get(applicant.common_name)
         shown = applicant.certificate
         if entry is not None or shown is None:
@@ -456,7 +456,7 @@ class TableAccess(Access):
     async def _find(self, token: str) -> list[int]:
         if not self._slow:
             return find_token(token, self._hashes)
-        # One at a time: whoever guesses shall not have all the machine's processors for it.
+        # One at a time, so that guesses do not use all processors of the machine.
         async with self._turn:
             return await anyio.to_thread.run_sync(find_token, token, self._hashes)
 
@@ -479,18 +479,20 @@ class TableAccess(Access):
 
 
 def _roles_of(who: Identity) -> tuple[Role, ...]:
-    """What a client may do now that was admitted by the table; nothing for another one."""
+    """The current roles of a client that the table admitted; none for any other client."""
     return who.data.roles if isinstance(who.data, _Admitted) else ()
 
 
 def _key_of(entry: Entry) -> tuple[object, ...]:
-    """What an entry is known by: its name, and its secret."""
+    """What identifies an entry: its name and its secret."""
     proof = (entry.hash, entry.user, entry.public_key, entry.common_name, entry.certificate)
     return (entry.name, *proof)
 
 
 def _may_be_called(applicant: Applicant, entry: Entry) -> bool:
-    """Whether the entry allows the names it gives itself; a new id is nobody's."""
+    """Whether the entry allows the names that the client gives itself; an id from the server is
+    allowed.
+    """
     return (
         (not applicant.client_id or fits(applicant.client_id, entry.client_ids))
         and (not applicant.name or fits(applicant.name, entry.client_names))
@@ -499,9 +501,9 @@ def _may_be_called(applicant: Applicant, entry: Entry) -> bool:
 
 
 def load_access(config: AccessConfig) -> Access | None:
-    """The object that a configuration describes; None where everybody may do everything.
+    """Make the access rules of a configuration; None if every client has all rights.
 
-    :raises ConfigError: when it cannot be made.
+    :raises ConfigError: when they cannot be made.
     """
     if config.kind == OPEN:
         return None

@@ -1,4 +1,6 @@
-"""Certificates of clients: what is known of one, and which entry of ``[access]`` it stands for."""
+"""Certificates of clients: their contents, and the patterns by which entries of ``[access]`` match
+them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class PeerCertificate:
 
 
 def subject_text(subject: Any) -> str:
-    """A subject as a line; commas, backslashes and equals signs in values have a backslash."""
+    """A subject as a line; commas, backslashes and equals signs in values are escaped with a
+    backslash.
+    """
     parts: list[str] = []
     for several in subject:
         for key, value in several:
@@ -50,7 +54,7 @@ def subject_text(subject: Any) -> str:
 
 
 def read_peer_certificate(shown: Mapping[str, Any], fingerprint: str) -> PeerCertificate:
-    """What Python's ``ssl`` tells of a verified certificate."""
+    """Read what Python's ``ssl`` reports about a verified certificate."""
     subject = shown.get("subject", ())
     names = [value for part in subject for key, value in part if key == "commonName"]
     others = shown.get("subjectAltName", ())
@@ -65,7 +69,7 @@ def read_peer_certificate(shown: Mapping[str, Any], fingerprint: str) -> PeerCer
 
 @attrs.frozen
 class CertificatePatterns:
-    """What a certificate must have: of each kind that is given, something that fits a pattern."""
+    """Patterns for certificates: a certificate must have a matching value of each given kind."""
 
     subject: tuple[str, ...] = ()
     dns: tuple[str, ...] = ()
@@ -73,7 +77,7 @@ class CertificatePatterns:
     fingerprint: tuple[str, ...] = ()
 
     def fits(self, shown: PeerCertificate) -> bool:
-        """Whether a certificate has it."""
+        """Whether a certificate matches."""
         found = (
             (self.subject, (shown.subject,), False),
             (self.dns, shown.dns, True),

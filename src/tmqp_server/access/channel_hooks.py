@@ -105,17 +105,17 @@ class OpenAccess(Access):
     keep_s = float("inf")
 
     async def authenticate(self, applicant: Applicant) -> bool | Admission:
-        """Yes, whoever it is."""
+        """Accept every client."""
         return Admission(authenticated=False)
 
     async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
-        """Yes, whatever it is."""
+        """Allow everything."""
         return True
 
 
 @final
 class ChannelHooks:
-    """What channels may name, by name."""
+    """The hooks that channels may name, by name."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class ChannelHooks:
         self.event_handlers = event_handlers
 
     def wanted(self) -> dict[str, int]:
-        """The mask of the events that each event handler does something about."""
+        """The mask of the events that each event handler handles."""
         return {name: _wanted(handler) for name, handler in self.event_handlers.items()}
 
 
@@ -144,7 +144,7 @@ def load_channel_hooks(
     given_authenticators: Mapping[str, Access] | None = None,
     given_event_handlers: Mapping[str, ChannelEventHandler] | None = None,
 ) -> ChannelHooks:
-    """The hooks that the configuration names, and those given.
+    """The hooks that the configuration names, and the given ones.
 
     :raises ConfigError: when a class cannot be loaded or a name is taken.
     """

@@ -31,12 +31,12 @@ class ClientGone(Exception):  # noqa: N818 - says what has happened
 
 
 class SendPort(Protocol):
-    """How a message reaches its sender's connection."""
+    """Sends messages to the connection of a message's sender."""
 
     async def send(self, session: int, data: bytes) -> None:
         """Send whole messages as soon as the client reads.
 
-        :raises ClientGone: when it has gone, or goes while this waits.
+        :raises ClientGone: when the client has disconnected, or disconnects while this waits.
         """
 
 
@@ -135,9 +135,9 @@ class MessageHook(Protocol):
 
 
 def load_hook(path: str) -> MessageHook:
-    """What stands at ``module:attribute``; of a class, an object made without arguments.
+    """Load the object at ``module:attribute``; for a class, make an object without arguments.
 
-    :raises ConfigError: when it cannot be used.
+    :raises ConfigError: when it cannot be loaded.
     """
     key = "custom_messages"
     found: Any = load_object(key, path)

@@ -1,17 +1,17 @@
-"""The gate: what is asked about a command, which answers are kept, how a refusal is told.
+"""The gate: which right a command needs, which answers are cached, and how a refusal is reported.
 
 Theory of operation.  The hub shows the gate every command of a session before the broker sees it.
-The gate says one of three things: continue; no, and then it knows the effects that tell the peer
-so, in the way each command is refused on the wire; or that somebody must be asked.  Who is asked,
-and how long that takes, is not its business: it makes a :class:`Question`, and later is given the
-:class:`Verdict`.  A decision may be kept for a time, for this session and this very question; so a
-producer costs one question a queue, and one dict look-up a message.
+The gate returns one of three results: continue; refuse, and then it knows the effects that report
+the refusal to the peer; or ask.  It does not know who is asked, or how long that takes: it makes a
+:class:`Question`, and later gets a :class:`Verdict`.  A verdict may be cached for some time, for
+this session and this question; so a producer costs one question for each queue, and one dict
+look-up for each message.
 
-A channel may have an authenticator of its own, which is asked about it instead of the server-wide
-one (F70); the question names it.  Kept answers are forgotten when it may be another's turn, and an
-answer that comes after that is asked for again.
+A channel may have its own authenticator, which decides about it instead of the server-wide one
+(F70); the question names it.  Cached answers are dropped when another authenticator may have to
+decide, and an answer that arrives after that is requested again.
 
-What a command needs is in one table (``needs.py``).
+``needs.py`` has the table of what each command needs.
 """
 
 from __future__ import annotations
@@ -74,45 +74,45 @@ __all__ = [
     "Verdict",
 ]
 
-#: What the gate says of a command.
+#: The gate's results for a command.
 ALLOWED: Final = 0
 REFUSED: Final = 1
 ASK: Final = 2
 
-#: Questions that are about no right: may this client connect; here is a custom message for you.
+#: Questions that are not about a right: whether a client may connect, and a custom message.
 AUTHENTICATE: Final = "authenticate"
 MESSAGE: Final = "message"
 
-#: Answers kept for one session; the oldest goes first.
+#: The most cached answers of one session; the oldest is dropped first.
 MAX_KEPT_ANSWERS: Final = 256
 
 _OTHER: Final = "other"
 
-#: Lists, of which the decision says what may be seen.
+#: Lists, for which the verdict has the visible names.
 _LISTS: Final[frozenset[type[Command]]] = frozenset(
     {ListChannels, ListGroups, ListOffsets, SurveyChannels, SurveyQueues}
 )
 
 
 class Authorities(Protocol):
-    """Knows which channels have authenticators of their own; the broker."""
+    """Knows which channels have their own authenticators: the broker."""
 
     def authenticator_of(self, channel: str) -> str:
-        """The name of who is asked about a channel; empty for the server-wide one."""
+        """The authenticator that decides about a channel; empty for the server-wide one."""
 
     def authenticator_changes(self) -> int:
-        """A number that increases whenever an answer of :meth:`authenticator_of` may be another."""
+        """A number that increases whenever :meth:`authenticator_of` may return something else."""
 
 
 @final
 class Question:
-    """Something only the server's own code can decide; the session's commands wait for it.
+    """A question for the server's own code; the session's commands wait for the answer.
 
     ``right`` is one of ``rights.py``, ``AUTHENTICATE`` or ``MESSAGE``; ``subject`` and ``queue_id``
-    say what it is about, ``event`` which event a subscription is for.  ``command`` is what waits.
-    ``names`` are the channels of a list, of which the decision names those to be seen.
-    ``authenticator`` is whose question it is, empty for the server-wide one; ``authenticators`` the
-    same for those of a list's channels that have one.
+    are its object, ``event`` is the event of a subscription.  ``command`` is the waiting command.
+    ``names`` are the channels of a list, of which the verdict names the visible ones.
+    ``authenticator`` decides about the question, empty for the server-wide one; ``authenticators``
+    are those of the list's channels that have their own.
     """
 
     __slots__ = (
@@ -132,13 +132,13 @@ class Question:
 
     def __init__(self, session: int, need: Need, command: Command | None, place: int = 0) -> None:
         self.session = session
-        #: Set when it is asked: which decision belongs to it.
+        #: Identifies the answer to the question; set when it is asked.
         self.ticket = 0
         self.right, self.subject, self.queue_id, self.event = need
         self.command = command
-        #: What a custom message came as.
+        #: The custom message as it arrived.
         self.handed_over: HandOver | None = None
-        #: Which command of a batch it is about.
+        #: The index of the command in a batch, or of the right that is checked.
         self.place = place
         self.names: tuple[str, ...] = ()
         self.authenticator = ""
@@ -146,12 +146,12 @@ class Question:
 
     @property
     def about(self) -> str:
-        """The subject as people write it: a channel's exact name without its mark."""
+        """The subject for messages: a channel's exact name without its mark."""
         return self.subject.removeprefix(EXACT_MARK)
 
     @property
     def need(self) -> Need:
-        """What the answer is kept under."""
+        """The key under which the answer is cached."""
         return (self.right, self.subject, self.queue_id, self.event)
 
     def __repr__(self) -> str:
@@ -160,12 +160,12 @@ class Question:
 
 @final
 class Verdict:
-    """What came of a question.
+    """The answer to a question.
 
-    :param keep_s: for how many seconds the answer holds, 0 for this once.
-    :param names: of a list's names, those that may be seen.
-    :param connect: the command to connect with, in the place of the client's own.
-    :param known_as: who that is, for the audit.
+    :param keep_s: for how many seconds to cache the answer; 0 for this time only.
+    :param names: for a list, the visible names.
+    :param connect: the command to connect with, instead of the client's own.
+    :param known_as: the client's name in the audit.
     """
 
     __slots__ = ("allowed", "keep_s", "names", "connect", "known_as")
@@ -187,14 +187,14 @@ class Verdict:
 
 @final
 class Gate:
-    """The rules of one hub, and the answers kept for each of its sessions.
+    """Checks the commands of one hub, and caches answers for each of its sessions.
 
     :param passes_on: whether an acknowledgement for this target goes to a client (F116).
-    :param authorities: who knows the channels' own authenticators; None where no channel has one.
+    :param authorities: knows the channels' own authenticators; None if no channel has one.
 
-    Attributes: ``refused``, how many commands were; ``denied``, the same by the right that they
-    need, without log-ins, and "other" for those that need several; ``dropped``, how many of them
-    could not be told so, because nothing answers them.
+    Attributes: ``refused``, the number of refused commands; ``denied``, the same by the right that
+    they need, without log-ins, and "other" if there is no single right; ``dropped``, how many of
+    the refusals could not be reported, because the command has no answer.
     """
 
     def __init__(
@@ -206,25 +206,25 @@ class Gate:
         self._authorities = authorities
         self._changes_seen = 0
         self._passes_on = passes_on
-        #: By session: until when an answer holds, below zero for a no.  None: nothing is asked.
+        #: By session: until when an answer is valid, negative for a refusal.  None: no checks.
         self._kept: dict[int, dict[Need, float] | None] = {}
 
     # -- sessions -------------------------------------------------------------------------------
 
     def open(self, number: int, trusted: bool = False) -> None:
-        """A session begins; nothing is asked about one that is *trusted*."""
+        """Begin a session; nothing is checked for a *trusted* one."""
         self._kept[number] = None if trusted else {}
 
     def trust(self, number: int) -> None:
-        """Ask nothing about this session any more: it is a node, whose clients were asked."""
+        """Stop checking a session: it is a node, which has checked its clients."""
         self._kept[number] = None
 
     def close(self, number: int) -> None:
-        """A session is over."""
+        """Forget a session that has ended."""
         self._kept.pop(number, None)
 
     def forget_answers(self, number: int | None = None) -> None:
-        """Ask again about everything, of one session or of all."""
+        """Drop the cached answers of one session or of all."""
         for each, kept in self._kept.items():
             if kept is not None and (number is None or each == number):
                 kept.clear()
@@ -232,7 +232,7 @@ class Gate:
     # -- commands -------------------------------------------------------------------------------
 
     def check(self, number: int, command: Command, now: float) -> int:
-        """ALLOWED, REFUSED, or ASK: then :meth:`question`."""
+        """Return ALLOWED, REFUSED, or ASK; after ASK, call :meth:`question`."""
         kept = self._kept.get(number)
         if kept is None:
             return ALLOWED
@@ -273,7 +273,7 @@ class Gate:
         return ALLOWED if not need[0] else _held(kept, need, now)
 
     def _check_batch(self, number: int, batch: Batch, start: int, now: float) -> tuple[int, int]:
-        """What is to be said of a batch from a place on, and at which place."""
+        """Check the commands of a batch, from a place on; return the result, and its place."""
         commands = batch.commands
         for place in range(start, len(commands)):
             each = commands[place]
@@ -287,9 +287,9 @@ class Gate:
     def _check_group(
         self, kept: dict[Need, float], command: GroupCommand, start: int, now: float
     ) -> tuple[int, int]:
-        """What is to be said of the queues of a group from a place on, and at which place.
+        """Check the queues of a group, from a place on; return the result, and its place.
 
-        Of those that pass a filter, the ones that are not for this client are skipped.
+        If the command has a filter, queues that the client may not use are skipped.
         """
         places = command.places
         if places is None:
@@ -304,20 +304,20 @@ class Gate:
         return ALLOWED, len(places)
 
     def _refresh(self, authorities: Authorities) -> None:
-        """Forget all answers when somebody else may have to give them now."""
+        """Drop all cached answers if other authenticators may have to decide now."""
         changes = authorities.authenticator_changes()
         if changes != self._changes_seen:
             self._changes_seen = changes
             self.forget_answers()
 
     def authenticator_of(self, need: Need) -> str:
-        """Who is asked for a right: the channel's authenticator, or empty."""
+        """The authenticator that decides about a need; empty for the server-wide one."""
         if self._authorities is None or need[0] not in OF_CHANNELS or not need[1]:
             return ""
         return self._authorities.authenticator_of(need[1])
 
     def note_names(self, question: Question, names: list[str]) -> None:
-        """Let a question about a list be about these channels (F52)."""
+        """Add the channels of a list to the question about it (F52)."""
         question.names = tuple(names)
         for name in names:
             authenticator = self.authenticator_of((SEE_CHANNEL, name, NO_QUEUE, 0))
@@ -325,7 +325,7 @@ class Gate:
                 question.authenticators[name] = authenticator
 
     def question(self, number: int, command: Command, now: float) -> Question:
-        """What is to be asked about a command for which :meth:`check` has said ASK."""
+        """Make the question about a command for which :meth:`check` has returned ASK."""
         return self._question(number, command, 0, now)
 
     def _question(self, number: int, command: Command, start: int, now: float) -> Question:
@@ -359,14 +359,15 @@ class Gate:
         return question
 
     def decided(self, question: Question, decision: Verdict, now: float) -> Question | int:
-        """A question about a right is answered: ALLOWED or REFUSED, or the next question about the
-        same command."""
+        """Take the answer to a question about a right.  Return ALLOWED or REFUSED, or the next
+        question about the same command.
+        """
         number = question.session
         command = question.command
         if self._authorities is not None and command is not None:
             self._refresh(self._authorities)
             if question.authenticator != self.authenticator_of(question.need):
-                # The channel came or went meanwhile: this was not the one to say it.
+                # The channel was created or removed meanwhile: another authenticator must decide.
                 return self._about(number, question.need, command, question.place)
         kept = self._kept.get(number)
         # What is seen of a list depends on the list.
@@ -409,7 +410,9 @@ class Gate:
         self.denied[right] = self.denied.get(right, 0) + 1
 
     def refusal(self, command: Command) -> list[Effect]:
-        """What tells the peer that a command was refused; the connection stays, but for Connect."""
+        """The effects that report a refused command to the peer; only a refused Connect ends the
+        connection.
+        """
         if not isinstance(command, AskRight):  # that one only wants to know
             self.refused += 1
             self._count_denied(command)
@@ -420,7 +423,7 @@ class Gate:
         if isinstance(command, Connect):
             client_id = command.client_id
             return [Refuse(command.session, command.request, RESULT_UNAUTHORIZED, client_id)]
-        # F128: who may not subscribe is told what he is told who names no channel.
+        # F128: a refused subscription gets the same answer as one to a missing channel.
         code = RESULT_FAILED if isinstance(command, SubscribeEvent) else RESULT_UNAUTHORIZED
         request = getattr(command, "request", None)
         session = getattr(command, "session", 0)
@@ -440,7 +443,7 @@ def _held(kept: dict[Need, float], need: Need, now: float) -> int:
 def _check_several(
     kept: dict[Need, float], command: Command, start: int, now: float
 ) -> tuple[int, int]:
-    """What is to be said of the rights that a command needs from a place on, and at which place."""
+    """Check the rights that a command needs, from a place on; return the result, and its place."""
     needs = all_needs(command)
     for place in range(start, len(needs)):
         verdict = _held(kept, needs[place], now)
@@ -452,7 +455,7 @@ def _check_several(
 def _check_feed(
     kept: dict[Need, float], command: AddFeed, start: int, now: float
 ) -> tuple[int, int]:
-    """What is to be said of the queues of a feed from a place on, and at which place."""
+    """Check the queues of a feed, from a place on; return the result, and its place."""
     for place in range(start, 2):
         verdict = _held(kept, need_of_feed(command, place), now)
         if verdict != ALLOWED:
@@ -463,7 +466,7 @@ def _check_feed(
 def _check_message_sets(
     kept: dict[Need, float], command: PushTransaction, start: int, now: float
 ) -> tuple[int, int]:
-    """What is to be said of a push into a transaction from a place on, and at which place.
+    """Check a push into a transaction, from a place on; return the result, and its place.
 
     The first place is the transaction, then come the message sets.
     """

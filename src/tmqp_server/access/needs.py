@@ -1,7 +1,7 @@
 """The table of needs: which command needs which right.
 
-A command that is not in it is refused by the gate: what is added to the engine later is closed to
-everybody until somebody has decided what it needs.
+The gate refuses commands that are not in the table: so a new command of the engine is refused to
+everybody until its right is listed here.
 """
 
 from __future__ import annotations
@@ -170,11 +170,11 @@ Need: TypeAlias = tuple[str, str, int, int]
 
 
 def needed(command: Command) -> Need | None:
-    """What a client must be allowed for a command of its own.
+    """The right that a client needs for its command.
 
-    The right is empty when anybody may; None when nobody has decided that.  A batch needs what its
-    parts need, and connecting is another question; options of queues may need more
-    (``all_needs``).
+    The right is empty if every client may give the command; None if the table does not have it.  A
+    batch needs what its parts need, and connecting is a question of its own; options of queues may
+    need more (``all_needs``).
     """
     if type(command) in FREE:
         return _NOTHING
@@ -295,7 +295,7 @@ def _direct(command: Command) -> Need:
 
 
 def _remove_channels(command: Command) -> Need:
-    """Each channel needs the right; this is the first one's."""
+    """Each channel needs the right; return the need of the first one."""
     assert isinstance(command, RemoveChannels)
     return all_needs(command)[0]
 
@@ -311,13 +311,13 @@ def _acknowledge(command: Command) -> Need:
 
 
 def _group(command: Command) -> Need:
-    """Each queue needs the right; this is the first one's."""
+    """Each queue needs the right; return the need of the first one."""
     assert isinstance(command, GroupCommand)
     return need_of_place(command, 0) if command.places else _NOTHING
 
 
 def _subscribe(command: Command) -> Need:
-    """To be told no more is always allowed."""
+    """Unsubscribing is always allowed."""
     assert isinstance(command, SubscribeEvent)
     if not command.wanted:
         return _NOTHING
@@ -410,8 +410,9 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
 
 
 def need_of_message_set(command: PushTransaction, place: int) -> Need:
-    """What a push into a transaction needs in one place: the first is the transaction, then come
-    the message sets."""
+    """What a push into a transaction needs at one place: first the transaction, then the message
+    sets.
+    """
     if place == 0:
         return (TRANSACT, command.application, NO_QUEUE, 0)
     message_set = command.message_sets[place - 1]
@@ -431,9 +432,11 @@ SEVERAL: Final = (
 
 
 def all_needs(command: Command) -> list[Need]:
-    """What such a command needs: its own right, and that of pushing into each queue into which it
-    lets the server move dead letters, and of adding the feed that a new queue is for; or the right
-    to remove each channel.
+    """All rights that a command of ``SEVERAL`` needs.
+
+    These are its own right; the right to push into the dead letter queues that it sets and into the
+    target of a move; and the right to add the feed that a new queue is for.  To remove channels
+    needs the right for each channel.
     """
     if isinstance(command, RemoveChannels):
         return [(REMOVE_CHANNEL, name, NO_QUEUE, 0) for name in command.channels]
@@ -451,14 +454,14 @@ def all_needs(command: Command) -> list[Need]:
 
 
 def need_of_feed(command: AddFeed, place: int) -> Need:
-    """What adding a feed needs in one place: the first is the source, then comes the target."""
+    """What adding a feed needs at one place: first the source, then the target."""
     if place == 0:
         return (FEED, command.channel, command.queue_id, 0)
     return (FEED, command.target, command.target_queue, 0)
 
 
 def need_of_place(command: GroupCommand, place: int) -> Need:
-    """What a command about a group needs in one place: each is a queue."""
+    """What a command about a group needs at one place: each place is a queue."""
     assert command.places is not None, "the queues are found first"
     each = command.places[place]
     return (PULL, each.channel, each.queue_id, 0)

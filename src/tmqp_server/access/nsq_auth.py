@@ -48,7 +48,7 @@ _Asker = Callable[[AuthRequest], Awaitable[tuple[int, bytes]]]
 #: Types of clients that bring no secret, and are let in: HTTP is not covered by AUTH (N54), nor are
 #: those that ask a lookupd.
 _OPEN: Final = ("http", "nsqlookupd")
-#: Whoever asks bounds it.
+#: The caller limits the time.
 _NO_TIMEOUT: Final = None
 #: What making a channel of a topic, or publishing to it, needs besides.
 _AROUND: Final = (CREATE_CHANNEL, CREATE_QUEUE, FEED, SEE_CHANNEL)
@@ -56,7 +56,7 @@ _AROUND: Final = (CREATE_CHANNEL, CREATE_QUEUE, FEED, SEE_CHANNEL)
 
 @final
 class _Client:
-    """What is known of a client: ``answer``, which holds until ``until_s``."""
+    """An auth server's ``answer`` about a client; it is valid until ``until_s``."""
 
     __slots__ = ("answer", "question", "until_s")
 
@@ -155,7 +155,7 @@ def _allows(answer: AuthAnswer, right: str, subject: str) -> bool:
 
 
 async def _by_httpx(request: AuthRequest) -> tuple[int, bytes]:
-    """Send a request and read the answer, no more of it than is allowed.
+    """Send a request and read the answer, up to the allowed size.
 
     :raises OSError: when that is not possible.
     """

@@ -9,7 +9,8 @@ __all__ = ["fits"]
 
 def fits(name: str, patterns: Sequence[str], *, any_case: bool = False) -> bool:
     """Whether a name fits one of the patterns: ``*x*`` contains, ``*x`` ends with, ``x*`` begins
-    with, anything else equals; ``*`` takes everything."""
+    with, anything else equals; ``*`` matches everything.
+    """
     if any_case:
         name = name.lower()
     for each in patterns:

@@ -1,8 +1,8 @@
-"""The rights: the name of everything a client may be allowed or refused, and what it is about.
+"""The rights: the name of everything that a client may be allowed, and the kind of its subject.
 
-A right is asked for with a *subject*, the name of what it is about, and in a few cases with the id
-of a queue.  Here stand only the names: which command needs which right is in ``gate.py``, who has
-it is the business of ``auth.py``.
+A right is checked with a *subject*, the name of its object, and in a few cases with the id of a
+queue.  This module has only the names: ``needs.py`` says which command needs which right, and
+``auth.py`` who has it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ CONFIGURE: Final = "configure"
 CELLS_READ: Final = "cells-read"
 CELLS_WRITE: Final = "cells-write"
 
-#: What the subject of a right is the name of.
+#: The kinds of subjects: what a right's subject names.
 OF_APPLICATIONS: Final = "applications"
 OF_CHANNELS: Final = "channels"
 OF_CLIENTS: Final = "clients"
@@ -94,7 +94,7 @@ OF_ROUTERS: Final = "routers"
 OF_SPACES: Final = "spaces"
 OF_NOTHING: Final = ""
 
-#: Every right, and what its subject is.
+#: Every right, and the kind of its subject.
 RIGHTS: Final[dict[str, str]] = {
     JOIN: OF_CHANNELS,
     PUSH: OF_CHANNELS,

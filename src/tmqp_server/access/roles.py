@@ -65,7 +65,7 @@ OPEN: Final = "open"
 TABLE: Final = "table"
 
 _ALL: Final = "all"
-#: What an entry may be known by, and what of that is a secret.
+#: The keys that identify an entry, and those of them that are secret.
 _PROOFS: Final = ("token", "password", "hash", "public_key", "common_name")
 _SECRETS: Final = ("token", "password", "hash")
 _EVERYTHING: Final = ("*",)
@@ -78,14 +78,14 @@ _WHOLE_CHANNEL: Final = (JOIN, CREATE_CHANNEL, REMOVE_CHANNEL, SEE_CONSUMERS)
 
 
 class AccessError(ValueError):
-    """The table ``[access]`` cannot be used; the text says why."""
+    """The table ``[access]`` is invalid; the text says why."""
 
 
 @attrs.frozen
 class Role:
-    """What somebody may do.
+    """A set of rights and the names for which they are valid.
 
-    ``queues`` are pairs of the first and the last id; none for all.
+    ``queues`` are pairs of the first and the last id; empty for all queues.
     """
 
     name: str
@@ -98,8 +98,9 @@ class Role:
     spaces: tuple[str, ...] = ()
 
     def allows(self, right: str, subject: str, queue_id: int) -> bool:
-        """Whether it allows this.  What is about no name in particular (a list, an event of the
-        whole server) needs the pattern ``*``."""
+        """Whether the role allows this.  A right without a particular name (for a list, or an event
+        of the whole server) needs the pattern ``*``.
+        """
         if right not in self.rights:
             return False
         of = RIGHTS[right]
@@ -116,7 +117,7 @@ class Role:
         return of == OF_NOTHING or fits(subject, self.routers)
 
 
-#: The role that allows everything; it is there without being declared.
+#: The role that allows everything; it exists without a declaration.
 ADMIN: Final = Role(
     "admin",
     frozenset(RIGHTS),
@@ -127,7 +128,7 @@ ADMIN: Final = Role(
     spaces=_EVERYTHING,
 )
 
-#: The role that sees everything but what messages say, and who did what.
+#: The role that sees everything except the contents of messages and the audit.
 MONITOR: Final = Role(
     "monitor",
     frozenset(
@@ -171,12 +172,13 @@ OPERATOR: Final = Role(
 
 @attrs.frozen
 class Entry:
-    """One who may connect: by a token, a user's password, a public key, a certificate, or nothing.
+    """An entry of ``[access]`` for clients with this token, password, public key or certificate, or
+    none.
 
-    ``hash`` is that of the token, or of the password where there is a ``user``.
+    ``hash`` is that of the token, or of the password if there is a ``user``.
 
-    ``client_ids``, ``client_names`` and ``client_types`` are patterns of what he may call himself,
-    since others send direct messages to these names.
+    ``client_ids``, ``client_names`` and ``client_types`` are patterns for the names that such a
+    client may give itself, because others send direct messages to these names.
     """
 
     name: str
@@ -356,7 +358,7 @@ def _certificate(where: str, fields: object, roles: Mapping[str, Role]) -> Entry
 
 
 def _proof(fields: Mapping[str, Any], where: str) -> str:
-    """The key of what an entry is known by."""
+    """The key that has an entry's secret."""
     given = [key for key in _PROOFS if key in fields]
     if len(given) != 1:
         raise AccessError(
@@ -435,7 +437,7 @@ def _check_keys(table: Mapping[str, Any], known: Sequence[str], prefix: str) -> 
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The one of the known names that is most like *name*, if one is."""
+    """The known name that is most similar to *name*, if there is one."""
     import difflib  # noqa: PLC0415 - for a configuration that is wrong
 
     return difflib.get_close_matches(name, list(known), 1)

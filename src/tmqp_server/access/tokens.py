@@ -1,10 +1,9 @@
-"""Tokens: how they are kept, and how one that a client brings is compared with those.
+"""Tokens: how their hashes are stored, and how the token of a client is compared with them.
 
-A token is kept as a hash and never as itself.  One that was drawn at random, as
-``tmqp-server hash-token --new`` does, needs no more than SHA-256: nobody tries 2^256 of them.  One
-that a person thought up can be guessed, so scrypt makes each guess cost tens of milliseconds.  No
-comparison ends early, neither within a hash nor at the first that fits: how long it takes says
-nothing about what was wrong.
+Only the hash of a token is stored.  A random token, from ``tmqp-server hash-token --new``, needs
+only SHA-256: nobody can try 2^256 of them.  A token that a person has chosen can be guessed, so
+scrypt makes each guess cost tens of milliseconds.  No comparison ends early, neither within a hash
+nor at the first match: the time does not show what was wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _SCRYPT_R: Final = 8
 _SCRYPT_P: Final = 1
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32
-#: What a hash in a file may cost: 128 * r * n bytes, and p times the time of it.
+#: The limits for a hash in a file: 128 * r * n bytes, and p times the time.
 _MAX_LOG_N: Final = 18
 _MAX_R: Final = 32
 _MAX_P: Final = 16
@@ -32,16 +31,17 @@ _FORMS: Final = "sha256:HEX or scrypt:LOG2N:R:P:SALT:HEX, as tmqp-server hash-to
 
 
 def new_token() -> str:
-    """A token nobody can guess: 43 letters, digits, ``-`` and ``_``."""
+    """A random token: 43 letters, digits, ``-`` and ``_``."""
     return secrets.token_urlsafe(32)
 
 
 def hash_token(token: str, *, slow: bool = False) -> str:
-    """The hash of a token as a configuration keeps it.
+    """The hash of a token for a configuration.
 
-    :param slow: for a token that a person thought up: each comparison costs tens of milliseconds.
-    :raises ValueError: for an empty token, or one with spaces around it or a line break in it: no
-        client could bring that.
+    :param slow: use scrypt, for a token that a person has chosen; each comparison takes tens of
+        milliseconds.
+    :raises ValueError: when the token is empty, has spaces around it, or a line break in it: no
+        client could send it.
     """
     if not token or token != token.strip() or len(token.splitlines()) != 1:
         raise ValueError("a token is one line without spaces around it")
@@ -57,9 +57,10 @@ class TokenHash:
     """The hash of one token.
 
     :param text: as :func:`hash_token` returns it.
-    :raises ValueError: when it is not; the text says what is wrong and never shows the hash.
+    :raises ValueError: when it is not such a hash; the text says what is wrong without showing the
+        hash.
 
-    Attribute: ``slow``, whether a comparison takes so long that the event loop must not wait.
+    Attribute: ``slow``, whether a comparison takes too long for the event loop.
     """
 
     __slots__ = ("_digest", "_log_n", "_p", "_r", "_salt", "slow")
@@ -112,7 +113,7 @@ class TokenHash:
 
 
 def find_token(token: str, hashes: Sequence[TokenHash]) -> list[int]:
-    """The places of the token's hash, none if it is not there; all are compared in any case."""
+    """The indexes of the hashes that match the token; all hashes are always compared."""
     return [place for place, each in enumerate(hashes) if each.fits(token)]
 
 

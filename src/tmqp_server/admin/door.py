@@ -1,7 +1,7 @@
-"""The admin door: HTTP for operators, on a listener of its own.
+"""The admin door: HTTP for operators, on a separate listener.
 
-It is a door like the others.  Its sessions are pure, its clients log in as everywhere, and the gate
-is asked what they may see.
+It is a door like the others: its sessions are without I/O, its clients log in as everywhere, and
+the gate decides what they may see.
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ __all__ = ["AdminDoor", "open_door"]
 
 @final
 class AdminDoor(HttpDoor):
-    """The admin door; ``kept`` are its last events, ``places`` those of its requests."""
+    """The admin door; ``kept`` has its last events, ``places`` limits the requests that work at
+    once.
+    """
 
     kept: KeptEvents
     places: Places
 
     def open(self, session: int, now: float) -> DoorSession:
-        """A connection, or who keeps the events."""
+        """Open the session of a connection, or the keeper of events."""
         if session == KEEPER:
             return EventKeeper(self.kept)
         return AdminSession(self.context, self.places, session, now)
@@ -61,7 +63,7 @@ class AdminDoor(HttpDoor):
 def open_door(
     world: AdminWorld, context: DoorContext, options: AdminOptions
 ) -> tuple[AdminDoor, Api]:
-    """A door, and what its operations work with."""
+    """Make a door, and what its operations work with."""
     limits = limits_from(HttpLimits(), context.limits)
     logins = WebLogIns(world.random_bytes)
     manner = ApiManner(
@@ -112,7 +114,7 @@ def open_door(
 
 
 def _described(world: AdminWorld) -> bytes:
-    """What the API is like."""
+    """Describe the API in OpenAPI."""
     return as_json(description_of(OPERATIONS, world.build["version"]))
 
 

@@ -1,7 +1,7 @@
 """The protocol of the admin door.
 
-Whoever starts a server names every protocol; so what the door itself needs, which is much, is
-loaded when one is opened (``door.py``).
+Every start of a server loads all protocols; so the door itself, which needs many modules, is loaded
+only when one is opened (``door.py``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AdminKind"]
 
-#: The door for programs that were written for ActiveMQ, and where their users look for a console.
+#: The door for ActiveMQ's clients, and the port where its users expect a console.
 _ACTIVEMQ: Final = "openwire"
 _ACTIVEMQ_PORT: Final = 8161
 
@@ -29,7 +29,7 @@ _ACTIVEMQ_PORT: Final = 8161
 class AdminKind(DoorKind):
     """The protocol of the admin door.
 
-    :param world: the server that it is about.
+    :param world: the server that it administers.
     """
 
     name = ADMIN
@@ -38,16 +38,16 @@ class AdminKind(DoorKind):
     has_names = False
 
     def ports(self, beside: Collection[str]) -> tuple[int, ...]:
-        """Its own port, and that of ActiveMQ's web console where its programs connect."""
+        """Its own port, and the port of ActiveMQ's web console, for programs that expect it."""
         return (self.default_port, _ACTIVEMQ_PORT) if _ACTIVEMQ in beside else (self.default_port,)
 
     def __init__(self, world: AdminWorld) -> None:
         self._world = world
-        #: What the operations of the door that was opened last work with.
+        #: The ``Api`` of the door that was opened last.
         self.api: Api
 
     def open(self, context: DoorContext) -> Door:
-        """A door of HTTP."""
+        """Open an admin door."""
         from tmqp_server.admin.door import open_door  # noqa: PLC0415 - an extra, and much
 
         options = record_of_options(AdminOptions(), context.options)

@@ -1,4 +1,4 @@
-"""How much is used of the limits of the whole server."""
+"""How much of the limits of the whole server is used."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tmqp_server.admin.world import AdminWorld
 
 __all__ = ["limits_near"]
 
-#: A limit is near when so much of it is used.
+#: A limit is near when this share of it is used.
 _NEAR: Final = 0.85
-#: Limits of what there is of something, and what that is in ``Survey.levels``.
+#: Limits on numbers of things, and the name of each number in ``Survey.levels``.
 _OF_LEVELS: Final = (
     ("max_unsynced_bytes", "unsynced_bytes"),
     ("max_sessions", "sessions"),
@@ -27,7 +27,7 @@ _OF_LEVELS: Final = (
 
 
 def limits_near(world: AdminWorld, levels: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The limits of the whole server of which it is known how much is used."""
+    """The limits of the whole server whose use is known."""
     limits = world.limits
     rows = [
         ("max_total_bytes", levels["message_bytes"] + levels["state_bytes"], limits.max_total_bytes)

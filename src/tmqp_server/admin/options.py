@@ -1,4 +1,4 @@
-"""What the admin door can be told."""
+"""The options of the admin door."""
 
 from __future__ import annotations
 
@@ -18,51 +18,50 @@ ADMIN: Final = "admin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminOptions:
-    """What the admin door can be told."""
+    """The options of the admin door."""
 
     metrics_queues: tuple[str, ...] = ()
-    """The queues with separate metrics: ``orders`` for all of that channel, ``bills-*/1`` for queue
-    1 of channels whose names begin like this; by default none."""
+    """The queues with separate metrics: ``orders`` for all queues of that channel, ``bills-*/1``
+    for queue 1 of all channels whose names begin with ``bills-``; by default none."""
 
     max_metrics_queues: int = 1_000
-    """How many of these are shown one by one; the others are summed."""
+    """How many of these queues are shown separately; the others are summed."""
 
     exemplars: bool = False
-    """Whether OpenMetrics shows for ``tmqp_push_to_delivery_seconds`` traces that messages are part
-    of: their header ``traceparent`` is read, of one message a minute and bucket."""
+    """Whether OpenMetrics shows, for ``tmqp_push_to_delivery_seconds``, the traces of messages; the
+    server reads the header ``traceparent`` of one message per minute and bucket."""
 
     hosts: tuple[str, ...] = ()
-    """The names under which browsers and scripts reach this server, besides ``localhost`` and
-    addresses; requests for other hosts are refused."""
+    """The names under which browsers and scripts reach this server, in addition to ``localhost``
+    and addresses; requests for other hosts are refused."""
 
     anonymous_metrics: bool = False
     """Whether ``/metrics`` is shown to clients that do not log in."""
 
     origins: tuple[str, ...] = ()
-    """Other origins whose pages may ask, with a token and never with a cookie, such as
-    ``https://tools.example.org``; none if nothing is given."""
+    """Other origins whose pages may send requests, with a token and never with a cookie, such as
+    ``https://tools.example.org``; by default none."""
 
     requests_per_s: int = 50
-    """Requests a second from one client, and from one address that is not this machine's; twice as
-    many may come at once.  One that sorts or browses counts as ten; 0 for no bound."""
+    """Requests per second from one client, and from one address that is not this machine's; twice
+    as many may come at once.  A request that sorts or browses counts as ten; 0 for no limit."""
 
     share: int = 5
     """Percent of the event loop's time that requests may take while the loop is never idle; while
-    it is, they may take more.  100 for no bound."""
+    it is idle, they may take more.  100 for no limit."""
 
     max_at_work: int = 32
-    """Requests that work at once, those not counted that wait for a message, an event or a confirm.
-    Further ones wait."""
+    """How many requests work at the same time, without those that wait for a message, an event or a
+    confirm.  Further ones wait."""
 
     max_waiting: int = 64
-    """Requests that wait to begin; further ones are answered with 503."""
+    """How many requests may wait to begin; further ones are answered with 503."""
 
     backups: str = ""
-    """The directory in which backups are made that operators ask for over HTTP; without it, none
-    are."""
+    """The directory for backups that operators request over HTTP; without it, they cannot."""
 
     console: bool = True
-    """Whether ``/`` is the console."""
+    """Whether ``/`` serves the console."""
 
     def __post_init__(self) -> None:
         if self.max_metrics_queues < 1:
@@ -81,9 +80,9 @@ class AdminOptions:
 
 
 def read_choice(text: str) -> QueueChoice:
-    """Read one of ``metrics_queues``: ``CHANNELS`` or ``CHANNELS/QUEUE``.
+    """Read an item of ``metrics_queues``: ``CHANNELS`` or ``CHANNELS/QUEUE``.
 
-    :raises ValueError: for a filter that cannot be used.
+    :raises ValueError: when the item is not valid.
     """
     pattern, slash, number = text.rpartition("/")
     if not slash or not (number.isascii() and number.isdecimal()):

@@ -1,4 +1,4 @@
-"""Requests that are no command of the broker: the client needs a right, and the answer is ours."""
+"""Requests that need a right of the broker, and that the door then answers itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Permitted"]
 class Permitted(Handler):
     """Asks for a right, and continues when the client has it.
 
-    :param permission: what asks for it.
+    :param permission: the command that asks for it.
     """
 
     def __init__(self, exchange: Exchange, permission: Permission) -> None:
@@ -24,7 +24,7 @@ class Permitted(Handler):
         self._permission = permission
 
     def start(self, now: float) -> Sequence[Command]:
-        """Ask."""
+        """Ask for the right."""
         self._permission.request = self
         return [self._permission]
 
@@ -39,9 +39,9 @@ class Permitted(Handler):
         return ()
 
     def permitted(self, now: float) -> None:
-        """The client may: answer, or set ``due`` to continue."""
+        """Answer, or set ``due`` to continue later: the client has the right."""
         raise NotImplementedError
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is waited for."""
+        """Do nothing: this request has no deadline."""
         return ()

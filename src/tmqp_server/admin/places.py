@@ -1,4 +1,4 @@
-"""How many requests of operators work at once: the others wait in a line, which is bounded."""
+"""How many requests of operators work at the same time; the others wait in a bounded line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _BUSY: Final = "the server works on too many requests of operators: come again l
 class Places(Entrance):
     """The places of one door.
 
-    :param most: requests that work at once.
-    :param most_waiting: requests that wait for a place; further ones are refused.
-    :param share: the time that they may take.
-    :param wake: has the deadline of a session looked at again.
+    :param most: how many requests work at the same time.
+    :param most_waiting: how many requests wait for a place; further ones are refused.
+    :param share: the time that the requests may take.
+    :param wake: makes the hub look again at the deadline of a session.
 
-    Attributes: ``at_work``, and whether each was asked to pause; ``line``, the first in it first;
-    ``refused``, how many were.
+    Attributes: ``at_work``, each request with a place, and whether it was admitted or has paused;
+    ``line``, the waiting requests in order; ``refused``, how many were refused.
     """
 
     def __init__(
@@ -41,8 +41,11 @@ class Places(Entrance):
         self.refused = 0
 
     def admit(self, exchange: Exchange, now: float) -> bool:
-        """Whether a request has a place, and there is time to begin with it.  One that has paused
-        begins: to look at it again and again would take time as well."""
+        """Return whether a request may begin: it has a place, and the share allows it.  A request
+        that has already paused begins: to check it again and again would also take time.
+
+        :raises BadRequest: 503 when the line is full.
+        """
         if exchange not in self.at_work:
             if len(self.at_work) >= self._most:
                 self._join(exchange)
@@ -64,7 +67,7 @@ class Places(Entrance):
         exchange.due = math.inf
 
     def left(self, exchange: Exchange) -> None:
-        """It gives its place to the first in the line."""
+        """Give the request's place to the first one in the line."""
         self.line.pop(exchange, None)
         if exchange not in self.at_work:
             return
@@ -77,11 +80,11 @@ class Places(Entrance):
             self._wake(first.client.number)
 
     def forget(self, number: int) -> None:
-        """A session is gone, however it has ended."""
+        """Free the places of a session that has ended, in whatever way."""
         for each in [*self.line, *self.at_work]:
             if each.client.number == number:
                 self.left(each)
 
     def resumes(self, now: float) -> float:
-        """When a request that is at work may continue."""
+        """When a request with a place may continue."""
         return self.share.resumes(now)

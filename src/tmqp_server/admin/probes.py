@@ -1,8 +1,8 @@
 """Probes: whether the server is alive, and whether it is ready to serve clients.
 
-They are different questions.  A server that is not alive should be restarted; one that is alive and
-not ready should be left alone and sent no clients.  So whether it is alive depends on nothing but
-its event loop, and readiness not on how much waits or who consumes it.
+A server that is not alive should be restarted; a server that is alive but not ready should keep
+running, but get no clients. So whether it is alive depends only on its event loop, and readiness
+does not depend on the number of waiting messages or on consumers.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def say_alive(world: AdminWorld) -> Begin:
 
 
 def say_ready(world: AdminWorld) -> Begin:
-    """``GET /readyz``: 200 and ``ready``, or 503 and ``unready``; ``?storage=ignore`` for who
-    needs no durable messages.
+    """``GET /readyz``: 200 and ``ready``, or 503 and ``unready``.  With ``?storage=ignore``, for
+    clients without durable messages, a storage that does not save is no problem.
 
-    A server of a group that is well and does not lead says 503 and ``standby``, so that clients are
-    sent to the leader; with ``?role=any`` it is as ready as any.
+    A server of a group that could serve clients but does not lead answers 503 and ``standby``, so
+    that clients are sent to the leader; with ``?role=any`` it is ready as well.
     """
 
     def begin(exchange: Exchange) -> Handler | None:
@@ -55,7 +55,7 @@ def say_ready(world: AdminWorld) -> Begin:
 
 
 def tell_health(world: AdminWorld) -> Begin:
-    """``GET /api/v1/server/health``: what the probes have found, for who may see the server."""
+    """``GET /api/v1/server/health``: the result of the probes, for observers of the server."""
 
     def begin(exchange: Exchange) -> Handler | None:
         exchange.wanted.check_query()
@@ -65,7 +65,7 @@ def tell_health(world: AdminWorld) -> Begin:
 
 
 class _Health(Permitted):
-    """Tells what the probes have found."""
+    """Answers with the result of the probes."""
 
     def __init__(self, exchange: Exchange, permission: SeeServer, world: AdminWorld) -> None:
         super().__init__(exchange, permission)

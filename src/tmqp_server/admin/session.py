@@ -1,4 +1,4 @@
-"""A connection of the admin door: one of HTTP whose work is measured."""
+"""A connection of the admin door: a connection of the HTTP door whose work is measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AdminSession"]
 class AdminSession(HttpSession):
     """One connection of the admin door.
 
-    What another protocol does in its WebSocket is not work of operators, and not measured.
+    The work of another protocol in a WebSocket is not measured: it is not done for operators.
     """
 
     def __init__(self, context: HttpContext, places: Places, number: int, now: float) -> None:
@@ -49,6 +49,6 @@ class AdminSession(HttpSession):
         return commands
 
     def gone(self) -> None:
-        """The connection is over: nothing of it has a place."""
+        """Give up the places of its requests: the connection has ended."""
         super().gone()
         self._places.forget(self._number)

@@ -1,13 +1,13 @@
 """How much of the event loop's time the requests of operators take.
 
-Theory of operation.  While the loop is idle they hold nobody up, whatever they take.  So their
-allowance grows by the time in which the loop was idle, and beside by their share of all time, which
-is what they get of a loop that is never idle.  What they have taken may overdraw it by one step;
+Theory of operation.  While the loop is idle, these requests delay nobody, whatever they take.  So
+their allowance grows by the time for which the loop was idle, and in addition by their share of all
+time, which is all that they get of a loop that is never idle.  A step may overdraw the allowance;
 then nothing begins or continues until the debt is paid.
 
-A session's work is what it does itself, and what the broker does at its commands: from these to
-the effects by which they are answered in the same moment.  What the broker does in between for
-others, which is little, counts as well.
+A session's work is what it does itself, and the broker's work on its commands: from sending them to
+the effects that answer them at the same moment.  The little that the broker does for others in
+between is counted as well.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Final, final
 
 __all__ = ["LoopShare"]
 
-#: Seconds of work that may come at once.
+#: Seconds of work that may be saved up.
 _BURST_S: Final = 0.1
-#: Seconds over which it is found how idle the loop was, at least.
+#: The shortest time over which the loop's idle time is measured, in seconds.
 _LOOK_S: Final = 0.005
-#: Seconds for which nothing continues, at least, and a debt that is none.
+#: The shortest pause, and a debt that is ignored; seconds.
 _SHORTEST_S: Final = 0.002
 _SMALL_S: Final = 1e-6
 _ALL: Final = 100
@@ -31,13 +31,12 @@ _ALL: Final = 100
 class LoopShare:
     """The allowance of one door.
 
-    :param percent: the share of the loop's time; 100 for no bound.
-    :param clock: seconds of any beginning.
-    :param busy: for how many seconds the loop has been busy at a time, below 0 where that is not
-        measured.
+    :param percent: the share of the loop's time; 100 for no limit.
+    :param clock: a clock in seconds, with any starting point.
+    :param busy: returns for how many seconds in all the loop was busy until a time; below 0 if that
+        is not measured.
 
-    Attributes: ``spent_s``, the seconds that were taken in all; ``pauses``, how often something had
-    to wait.
+    Attributes: ``spent_s``, the seconds taken so far; ``pauses``, how often a request had to wait.
     """
 
     def __init__(
@@ -55,18 +54,18 @@ class LoopShare:
         self._at = 0.0
         self._was_busy_s = -1.0
         self._began = 0.0
-        #: When the last step ended by the clock, and the moment in which it asked the broker.
+        #: When the last step ended, by the clock, and when it asked the broker, in engine time.
         self._ended = 0.0
         self._asked_at = -1.0
 
     # -- what is taken --------------------------------------------------------------------------
 
     def begin(self, now: float) -> None:
-        """A session begins a step."""
+        """Begin a step of a session."""
         self._began = self._ended if now == self._asked_at else self._clock()
 
     def end(self, now: float, *, asks: bool) -> None:
-        """The step is over; ``asks``: the broker is asked for something next."""
+        """End the step; ``asks`` says that the session now waits for an answer of the broker."""
         self._ended = self._clock()
         took_s = self._ended - self._began
         self.spent_s += took_s
@@ -76,7 +75,7 @@ class LoopShare:
     # -- what is allowed ------------------------------------------------------------------------
 
     def resumes(self, now: float) -> float:
-        """When something may begin or continue; not later than *now* if it may at once."""
+        """When a request may begin or continue; not later than *now* if it may at once."""
         self._grow(now)
         if self._level > -_SMALL_S or self._unbounded:
             return 0.0

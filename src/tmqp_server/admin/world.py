@@ -1,4 +1,4 @@
-"""What the admin door sees of the server: filled in by the wiring, piece by piece as it starts."""
+"""What the admin door sees of the server; the wiring fills it in as the parts start."""
 
 from __future__ import annotations
 
@@ -23,164 +23,164 @@ def _no_random(count: int) -> bytes:
 
 
 def _ignore(_word: str) -> None:
-    """There is no log."""
+    """Do nothing: there is no log."""
 
 
 def _no_tls() -> None:
-    """There is none."""
+    """Return None: the server has no TLS."""
 
 
 def _nothing() -> None:
-    """Nobody carries anything out."""
+    """Do nothing: there is nothing to carry out."""
 
 
 def _never() -> float | None:
-    """There is no certificate."""
+    """Return None: the server has no certificate."""
     return None
 
 
 class BackupDesk(Protocol):
-    """Who makes backups.
-
-    Attributes: ``last``, the one that was begun last; ``complete_s``, when the last complete one
-    ended, in Unix time; ``possible``, there is something to copy.
-    """
+    """Makes backups."""
 
     @property
     def possible(self) -> bool:
-        """Whether the server keeps anything."""
+        """Whether backups are possible: the server keeps messages on disk."""
 
     @property
     def complete_s(self) -> float | None:
-        """When the last complete one ended, in Unix time; None if there was none."""
+        """When the last complete backup ended, in Unix time; None if there was none."""
 
     @property
     def last(self) -> Mapping[str, Any] | None:
-        """What has become of the last one."""
+        """The state of the backup that was begun last; None if there was none."""
 
     def begin(self, directory: str) -> bool:
-        """Begin one in this directory; False while another one runs."""
+        """Begin a backup in this directory; return False while another one is made."""
 
 
 class CopyBlock(Protocol):
-    """A block of a copy that is being read."""
+    """A block of a copy, while it is read."""
 
     @property
     def done(self) -> bool:
-        """Whether it was read."""
+        """Whether the reading has ended."""
 
     @property
     def data(self) -> bytes | None:
-        """What it has then; empty behind the end, None if it cannot be read."""
+        """The block, once it was read; empty at the end of the copy, None if it cannot be read."""
 
 
 class CopyDesk(Protocol):
-    """Who makes copies for other servers of the group.
-
-    Attributes: ``last``, the copy that there is, or None.
-    """
+    """Makes copies for other servers of the group."""
 
     @property
     def last(self) -> Mapping[str, Any] | None:
-        """What has become of it."""
+        """The state of the current copy; None if there is none."""
 
     def begin(self) -> bool:
-        """Begin one; False while there is one."""
+        """Begin a copy; return False if there is one already."""
 
     def read(self, name: str, offset: int) -> CopyBlock | None:
-        """Begin to read a block; None if there is no complete copy of this name."""
+        """Begin to read a block; return None if there is no complete copy of this name."""
 
     def remove(self, name: str) -> bool:
-        """Remove one, at the latest when it has been made; False if there is none of this name."""
+        """Remove a copy, as soon as it is complete; return False if there is none of this name."""
 
 
 @final
 class AdminWorld:
-    """One server, for its admin doors.
-
-    Attributes: ``turn``, None before it is there; ``facts`` asks the operating system; ``build``
-    are the labels of ``build_info``; ``started_s``, in Unix time; ``limits`` of the engine;
-    ``max_connections`` and ``connections``, how many there are; ``floor_bytes`` of the storage, 0
-    where nothing is kept; ``certificate_expires_s``, when the one of TLS does, in Unix time, None
-    where there is none; ``audit``, the last changes that were asked for, the latest last, and
-    ``audit_fails``, whether they cannot be written; ``group`` says how this server's group with one
-    log is, None where it is in none; ``cluster``, what passed between this server
-    and others, None while it stands alone; ``listening`` and ``draining``; ``beat_s``, when the
-    event loop's timer fired last, in the engine's time, below 0 if never; ``reloads`` of the
-    configuration by result, and ``last_reload_failed``; ``reload`` has the configuration read
-    again, None where nobody can; ``settings`` of the configuration, by their names; ``random``
-    makes so many bytes that nobody can guess; ``beats``, called several times a second outside of
-    all turns, with the engine's time, and ``attend`` has carried out what they led to; ``log``, the
-    last lines; ``log_level`` and ``set_log_level``, one of ``settings.log.LEVELS``; ``tls``, how it
-    is set, None where there is none; ``renew_tls`` reads its files again and says what is wrong
-    with them; ``backups``, None where nobody can make any; ``copies`` for other servers of the
-    group, None where there is none; ``log_lines``, how many there were by
-    level; ``conversions`` of messages by their door; ``syncs``, how long those of the storage took,
-    None where there are none; ``cluster_waiting``, bytes that wait for other servers; ``clock``,
-    seconds of any beginning, which continue while the server works.
-    """
+    """One server, as its admin doors see it.  The comments at the attributes describe them."""
 
     def __init__(self) -> None:
+        #: The server's turn; None until it has been built.
         self.turn: Turn | None = None
+        #: Asks the operating system about this process.
         self.facts: Callable[[], ProcessFacts] = ProcessFacts
+        #: The labels of the metric ``build_info``.
         self.build: Mapping[str, str] = {
             "version": "",
             "python": "",
             "build": "",
             "backend": "",
         }
+        #: When the server started, in Unix time.
         self.started_s = 0.0
         self.limits = EngineLimits()
         self.max_connections = 0
+        #: How many connections are open.
         self.connections: Callable[[], int] = int
+        #: Free disk space that the storage leaves; 0 if nothing is stored.
         self.floor_bytes = 0
+        #: Reloads the configuration; None if that is not possible.
         self.reload: Callable[[], None] | None = None
+        #: The settings of the configuration and their names.
         self.settings: Callable[[], Iterable[tuple[str, object]]] = tuple
+        #: Returns this many bytes that nobody can guess.
         self.random: Callable[[int], bytes] = _no_random
+        #: When the certificate of TLS expires, in Unix time; None if there is none.
         self.certificate_expires_s: Callable[[], float | None] = _never
+        #: The last changes that clients have requested, the latest last.
         self.audit: Sequence[Mapping[str, Any]] = ()
+        #: Whether the audit cannot be written.
         self.audit_fails: Callable[[], bool] = bool
+        #: What this server and others have exchanged; None if it is in no cluster.
         self.cluster: ClusterStatistics | None = None
+        #: The state of this server's replication group; None if it is in none.
         self.group: Callable[[], GroupView] | None = None
         self.listening = False
         self.draining = False
+        #: When the event loop's timer fired last, in the engine's time; below 0 if never.
         self.beat_s = -1.0
+        #: How often the configuration was reloaded, by result.
         self.reloads = {"done": 0, "failed": 0}
         self.last_reload_failed = False
+        #: Functions to call several times a second between turns, with the engine's time.
         self.beats: list[Callable[[float], None]] = []
+        #: Carries out what the beats led to.
         self.attend: Callable[[], None] = _nothing
+        #: The last lines of the log.
         self.log: Callable[[], Sequence[Mapping[str, Any]]] = tuple
+        #: The log level, one of ``settings.log.LEVELS``.
         self.log_level: Callable[[], str] = str
         self.set_log_level: Callable[[str], None] = _ignore
+        #: The settings of TLS; None if there is none.
         self.tls: Callable[[], Mapping[str, Any] | None] = _no_tls
+        #: Reads the files of TLS again; returns what is wrong with them, or nothing.
         self.renew_tls: Callable[[], str] = str
+        #: Makes backups; None if that is not possible.
         self.backups: BackupDesk | None = None
+        #: Makes copies for other servers of the group; None if it is in none.
         self.copies: CopyDesk | None = None
+        #: How many lines were logged, by level.
         self.log_lines: Mapping[str, int] = {}
+        #: How many messages were converted, by the door they came from.
         self.conversions: Mapping[str, int] = {}
+        #: How long the storage's syncs took; None if it has none.
         self.syncs: Histogram | None = None
+        #: Bytes that wait to be sent to other servers of the cluster.
         self.cluster_waiting: Callable[[], int] = int
+        #: A monotonic clock in seconds, which also advances during a step of the engine.
         self.clock: Callable[[], float] = float
 
     def clock_s(self) -> float:
-        """What the clock reads."""
+        """The time of ``clock``."""
         return self.clock()
 
     def busy_s(self, now: float) -> float:
-        """For how many seconds the event loop has been busy, below 0 where nobody measures it."""
+        """For how many seconds in all the loop was busy until now; below 0 if not measured."""
         return -1.0 if self.turn is None else self.turn.pulse.busy_s(now)
 
     def wake(self, session: int) -> None:
-        """Have the deadline of a session looked at again."""
+        """Make the hub look again at the deadline of a session."""
         if self.turn is not None:
             self.turn.hub.wake(session)
 
     def random_bytes(self, count: int) -> bytes:
-        """So many bytes that nobody can guess."""
+        """Return this many bytes that nobody can guess."""
         return self.random(count)
 
     def count_reload(self, *, ok: bool) -> None:
-        """Count that the configuration was read again, and whether it could be used."""
+        """Count a reload of the configuration, and whether it has succeeded."""
         self.reloads["done" if ok else "failed"] += 1
         self.last_reload_failed = not ok
 
@@ -189,15 +189,15 @@ class AdminWorld:
         return self.beat_s < 0.0 or now - self.beat_s <= _PULSE_S
 
     def saves(self) -> bool:
-        """Whether the storage saves messages, or there is none."""
+        """Whether the storage saves messages; also True if there is no storage."""
         saving = None if self.turn is None else self.turn.saving
         return saving is None or not saving.failing
 
     def problems(self, *, storage: bool = True, standby: bool = True) -> list[str]:
-        """Why the server is not ready, in words; nothing if it is.
+        """Why the server is not ready, as words; empty if it is.
 
-        :param storage: count a storage that does not save as a problem.
-        :param standby: count it as a problem that another server of the group takes clients.
+        :param storage: whether a storage that does not save is a problem.
+        :param standby: whether it is a problem that another server of the group leads.
         """
         found: list[str] = []
         if self.turn is None or not self.listening:

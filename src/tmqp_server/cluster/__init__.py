@@ -1,4 +1,4 @@
-"""The cluster: what this server tells its masters, and what it takes from its slaves; all pure."""
+"""The cluster: what this server sends to its masters and accepts from its slaves; no I/O."""
 
 from __future__ import annotations
 

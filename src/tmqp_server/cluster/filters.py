@@ -32,7 +32,7 @@ __all__ = [
     "passing_of",
 ]
 
-#: What nodes pass on: the words of the configuration.  A response is also the acknowledgement of a
+#: What nodes forward: the words of the configuration.  A response is also the acknowledgement of a
 #: direct message (F116).
 KINDS: Final = ("queue", "router", "direct", "acknowledge", "response", "decision")
 
@@ -62,7 +62,7 @@ class Passing:
 
 
 def passing_of(command: Command) -> Passing | None:
-    """What a command looks like to a filter; None for what nodes do not pass on."""
+    """A command as a filter sees it; None if nodes do not forward such commands."""
     if isinstance(command, Push):
         channel, queue_id = command.channel.removeprefix(EXACT_MARK), command.queue_id
         return Passing("queue", channel, queue_id, command.message_id, command)
@@ -99,12 +99,12 @@ class NodeFilter:
 
 
 class PatternFilter:
-    """Patterns and kinds of one side.
+    """A filter with the patterns and kinds of one side.
 
     A pattern is ``channel`` or ``channel/queue``; the channel may have wildcards as in F53, the
     queue is a number or ``*``, and is after the last slash.
 
-    :raises PatternError: when a pattern or a kind makes no sense.
+    :raises PatternError: when a pattern or a kind is not valid.
     """
 
     def __init__(self, patterns: Sequence[str], kinds: Sequence[str]) -> None:
@@ -115,7 +115,7 @@ class PatternFilter:
         self._kinds = frozenset(kinds)
 
     def passes(self, passing: Passing) -> bool:
-        """Whether it passes this side."""
+        """Whether this filter lets a message or decision pass."""
         if passing.kind not in self._kinds:
             return False
         queue_id = passing.queue_id

@@ -1,4 +1,4 @@
-"""This server's connection to one master: when it is tried, what it carries, what comes back.
+"""This server's connection to one master: when to connect, what to send, and what arrives.
 
 Theory of operation.  A link is always in one :class:`LinkState`::
 
@@ -6,13 +6,13 @@ Theory of operation.  A link is always in one :class:`LinkState`::
        ^                      |failed                 |                     |
        '----------------------+-----------------------+---------------------'  lost, refused, silent
 
-and ``close`` leads from each of them to CLOSED, for good.  After every failure it waits twice as
-long as before, up to a bound, and a random part of that less, so that slaves of a master that was
-restarted do not all come at once.  A connection that has stood for a while ends this count.
+and ``close`` leads from each state to CLOSED, for good.  After every failure, it waits twice as
+long as before, up to a limit, minus a random part, so that the slaves of a restarted master do not
+all connect at once.  A connection that has lasted for a while resets this.
 
-Messages are offered in every state but CLOSED and wait in the :class:`Outbox`.  The world around it
-dials, reads, writes what :meth:`MasterLink.take` returns and says with
-:meth:`MasterLink.note_written` how much of it went out, and calls :meth:`MasterLink.on_deadline`.
+Messages are offered in every state except CLOSED, and wait in the :class:`Outbox`.  The caller
+connects, reads, writes what :meth:`MasterLink.take` returns, reports with
+:meth:`MasterLink.note_written` how much was written, and calls :meth:`MasterLink.on_deadline`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tmqp_server.engine.commands import Command, ReportMaster
 
 __all__ = ["LinkState", "MasterLink"]
 
-#: A connection that stood so long, in seconds, was a good one.
+#: A connection that lasts for this many seconds resets the pauses.
 _STEADY_S: Final = 5.0
 
 _REFUSALS: Final = {
@@ -54,7 +54,7 @@ _REFUSALS: Final = {
 
 
 class LinkState(IntEnum):
-    """Where a link stands."""
+    """The state of a link."""
 
     WAITING = 0
     CONNECTING = 1
@@ -66,17 +66,17 @@ class LinkState(IntEnum):
 class MasterLink:
     """The connection to one master.
 
-    :param node_id: what this server calls the master: its address.
-    :param host: where it is.
+    :param node_id: the master's id: its address.
+    :param host: the master's host.
     :param information: how this server introduces itself.
-    :param limits: what the master may cost, and the times of the connection.
-    :param chance: draws a number from 0 up to 1.
-    :param heeds_decisions: whether decisions of the master are handed on.
-    :param now: the first try is due at once.
+    :param limits: the limits and timeouts of the connection.
+    :param chance: returns a random number from 0 up to 1.
+    :param heeds_decisions: whether to carry out decisions of the master.
+    :param now: the time of the first attempt.
 
     Attributes to read: ``state``, ``outbox``, ``failures`` (in a row), ``connections`` (accepted so
-    far), ``problem`` (why there was no connection the last time; empty when there is one),
-    ``ignored`` (messages of the master that mean nothing here).
+    far), ``problem`` (why the last connection failed or ended; empty while connected), ``ignored``
+    (messages of the master that have no meaning here).
     """
 
     def __init__(
@@ -107,18 +107,18 @@ class MasterLink:
         self._try_at = now
         self._up_since = 0.0
         self._connection: Connection | None = None
-        #: Bytes of the connection itself that stand before what was taken of the outbox.
+        #: Bytes of the connection itself that precede the bytes from the outbox.
         self._control = 0
 
     # -- trying ---------------------------------------------------------------------------------
 
     def dialling(self, now: float) -> None:
-        """The world begins to connect."""
+        """Note that the caller begins to connect."""
         assert self.state == LinkState.WAITING, "one connection at a time"
         self.state = LinkState.CONNECTING
 
     def opened(self, now: float) -> None:
-        """There is a connection: introduce this server (F133)."""
+        """Introduce this server on a new connection (F133)."""
         if self.state == LinkState.CLOSED:
             return
         assert self.state == LinkState.CONNECTING, "connections are opened one by one"
@@ -128,7 +128,7 @@ class MasterLink:
         self._connection = connection
 
     def failed(self, problem: str, now: float) -> None:
-        """There is no connection, and why."""
+        """Handle that connecting has failed, for this reason."""
         if self.state == LinkState.CONNECTING:
             self._wait(problem, now)
 
@@ -142,17 +142,17 @@ class MasterLink:
 
     @property
     def has_connection(self) -> bool:
-        """Whether there is a connection, accepted or not."""
+        """Whether it is connected, accepted or not yet."""
         return self._connection is not None
 
     def receive(self, data: bytes, now: float) -> list[Command]:
-        """The master said something; returns what this server is to do about it."""
+        """Process received bytes; return the resulting commands."""
         if self._connection is None:
             return []
         return self._work(self._connection.receive(data, now), now)
 
     def lost(self, problem: str, now: float) -> list[Command]:
-        """The connection is over, and why; an empty text if the master ended it."""
+        """Handle the end of the connection, with its reason; empty if the master ended it."""
         connection = self._connection
         if connection is None:
             return []
@@ -161,7 +161,7 @@ class MasterLink:
         return self._end(problem, now)
 
     def on_deadline(self, now: float) -> list[Command]:
-        """Ping the master, or give it up."""
+        """Ping the master, or give the connection up."""
         if self._connection is None:
             return []
         return self._work(self._connection.on_deadline(now), now)
@@ -173,7 +173,7 @@ class MasterLink:
         return None if self._connection is None else self._connection.next_deadline()
 
     def close(self, now: float) -> list[Command]:
-        """This server stops: say goodbye, if there is anybody, and never connect again."""
+        """Say goodbye, if connected, and never connect again, because this server stops."""
         was_up = self.state == LinkState.UP
         self.state = LinkState.CLOSED
         if self._connection is not None:
@@ -214,7 +214,7 @@ class MasterLink:
         self.ignored += 1
 
     def _end(self, problem: str, now: float) -> list[Command]:
-        """The connection is over; nothing happens when that is known."""
+        """End the connection; nothing happens if it has already ended."""
         if self._connection is None:
             return []
         was_up = self.state == LinkState.UP
@@ -234,12 +234,12 @@ class MasterLink:
     # -- writing --------------------------------------------------------------------------------
 
     def offer(self, message: bytes) -> None:
-        """Let a message go to the master as soon as there is one."""
+        """Send a message to the master as soon as it is connected."""
         if self.state != LinkState.CLOSED:
             self.outbox.put(message)
 
     def take(self, about_bytes: int) -> bytes:
-        """What is to be written now; all of it, before more is taken."""
+        """Return the bytes to write now; write all of them before the next call."""
         connection = self._connection
         if connection is None:
             return b""
@@ -250,7 +250,7 @@ class MasterLink:
         return control
 
     def note_written(self, count: int) -> None:
-        """So many bytes of what was taken have been written."""
+        """Note how many of the taken bytes have been written."""
         if self._connection is None:
             return
         control = min(count, self._control)

@@ -1,9 +1,10 @@
-"""What waits for one master: whole messages, bounded in bytes, the oldest given up first.
+"""The messages that wait for one master: limited in bytes; the oldest are dropped first.
 
-Theory of operation.  A message waits, is *taken* by whoever writes, and is forgotten when it was
-written as a whole.  What was taken and not written when a connection breaks goes back to the front;
-so a message is written whole at most once, and a torn one is written again.  A message that the
-system had accepted and the network lost is lost: nobody acknowledges what is passed on.
+Theory of operation.  A message waits, is *taken* by the writer, and is removed when it was written
+as a whole.  When a connection breaks, taken messages that were not written return to the front: so
+a whole message is written at most once, and a partly written one is written again.  A message that
+the kernel has accepted and the network loses is lost, because forwarded messages are not
+acknowledged.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ __all__ = ["Outbox"]
 class Outbox:
     """Messages for one master.
 
-    :param most_bytes: what may wait; a message that is larger by itself is given up at once.
+    :param most_bytes: how many bytes may wait; a larger message is dropped at once.
 
-    Attributes to read: ``waiting_bytes``; ``written`` and ``dropped``, how many messages were
-    written, and given up.
+    Attributes to read: ``waiting_bytes``; ``written`` and ``dropped``, the numbers of messages.
     """
 
     __slots__ = (
@@ -43,11 +43,11 @@ class Outbox:
         self.dropped = 0
 
     def __len__(self) -> int:
-        """Messages that wait or are being written."""
+        """How many messages wait or are being written."""
         return len(self._waiting) + len(self._taken)
 
     def put(self, message: bytes) -> None:
-        """Let a message wait; older ones make room for it."""
+        """Add a message; older ones are dropped to make room."""
         size = len(message)
         if size > self._most_bytes:
             self.dropped += 1
@@ -63,9 +63,9 @@ class Outbox:
             self.dropped += 1
 
     def take(self, about_bytes: int) -> bytes:
-        """Take out messages to be written now: at least one, more while they fit.
+        """Take messages to be written now: at least one, and more while they fit.
 
-        Nothing more is taken before all that was has been written.
+        Take no more before all that was taken has been written.
         """
         waiting = self._waiting
         if self._taken or not waiting:
@@ -79,7 +79,7 @@ class Outbox:
         return b"".join(self._taken)
 
     def note_written(self, count: int) -> None:
-        """So many bytes of what was taken have been written."""
+        """Note how many of the taken bytes have been written."""
         taken = self._taken
         count += self._half
         while taken and count >= len(taken[0]):
@@ -89,7 +89,7 @@ class Outbox:
         assert taken or not count, "no more is written than was taken"
 
     def give_back(self) -> None:
-        """The connection broke: what was not written as a whole waits again, in front."""
+        """Return partly written messages to the front, because the connection has ended."""
         while self._taken:
             message = self._taken.pop()
             self._waiting.appendleft(message)

@@ -1,19 +1,21 @@
-"""This server's part in a cluster: who is a node, what goes to masters, what slaves may bring.
+"""This server's part in a cluster: who is a node, what masters get, and what slaves may send.
 
 Theory of operation.  The hub shows it every command of every session before the broker gets it
 (:class:`tmqp_server.hub.relaying.Relay`).
 
-* A *Connect* of type ``server`` is a slave's.  It is let in as a node if this server takes slaves
-  and the token is right, and refused otherwise: nobody else may bear that type in a cluster (F133).
-* What a *node* brings is carried out if it passes the filter for what is accepted.  It goes to
-  nobody else: so nothing goes round, whatever the connections are (specification, "Clusters").
-* What a *client* says goes to every master if it passes the filter for what is forwarded, and then
-  its way here ("after sending the message to its masters, slave node processes the message").
+* A *Connect* of type ``server`` is a slave's.  It is accepted as a node if this server takes slaves
+  and the token is right, and refused otherwise: no other client may have that type in a cluster
+  (F133).
+* A command of a *node* is carried out if it passes the filter for what is accepted.  It is not
+  forwarded: so nothing can circulate, whatever the connections are (specification, "Clusters").
+* A command of a *client* is sent to every master if it passes the filter for what is forwarded, and
+  then carried out here ("after sending the message to its masters, slave node processes the
+  message").
 
-Copies for CC are pushes of their own with ids of their own when they come here, so they are passed
-on one by one and are the same everywhere; a server makes no copies of what a node brings.
+Copies for CC arrive here as separate pushes with their own ids, so they are forwarded one by one
+and are the same everywhere; a server makes no copies of a node's messages.
 
-Decisions (F63) go to masters and slaves; those of other nodes are not told on.
+Decisions (F63) are sent to masters and slaves; those of other nodes are not forwarded.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ _CONFLICT = int(ResultCode.CONFLICT)
 
 
 class ClusterStatistics:
-    """What passed between this server and the others."""
+    """Counts what this server and the others have exchanged."""
 
     __slots__ = (
         "accepted",
@@ -62,34 +64,34 @@ class ClusterStatistics:
     )
 
     def __init__(self) -> None:
-        #: Messages of clients, and decisions, given to the links.
+        #: Forwarded messages of clients, and decisions.
         self.forwarded = 0
-        #: Those of them a filter kept here.
+        #: Those that a filter has not let pass.
         self.held_back = 0
         #: Those that had no hop left (F11), or that nobody could write for a node.
         self.spent = 0
         #: Messages of nodes, and decisions, carried out here.
         self.accepted = 0
-        #: Those a filter refused.
+        #: Those that a filter has rejected.
         self.rejected = 0
-        #: Operations that nodes have no business with.
+        #: Operations that nodes may not request.
         self.refused_operations = 0
         #: Connections of type ``server`` that were refused.
         self.refused_nodes = 0
-        #: Times a filter raised, which counts as no.
+        #: Exceptions of a filter, each of which counts as False.
         self.filter_errors = 0
 
 
 class ClusterRelay:
     """One server's part in a cluster.
 
-    :param name: what the other nodes know it by.
-    :param token: what a slave must say.
+    :param name: its name for other nodes.
+    :param token: the token that slaves must send.
     :param takes_slaves: whether others may connect to it as nodes.
     :param links: the connections to its masters.
-    :param forward: what goes to them.
-    :param accept: what slaves may bring.
-    :param custom: a filter in Python, asked after these.
+    :param forward: the filter for what masters get.
+    :param accept: the filter for what other nodes send.
+    :param custom: a filter in Python, applied after these.
     """
 
     def __init__(
@@ -117,7 +119,9 @@ class ClusterRelay:
     def meet(
         self, number: int, door: Door, command: Command, now: float
     ) -> Sequence[Effect] | None:
-        """Look at what a session asks; None lets it go its way."""
+        """Handle a session's command: accept or refuse nodes, and forward what clients send.
+        Return None to carry the command out.
+        """
         if isinstance(command, Connect):
             return self.admit(number, command)
         if number in self._nodes:
@@ -127,18 +131,18 @@ class ClusterRelay:
         return None
 
     def forget(self, number: int) -> None:
-        """A session is over."""
+        """Forget a session that has ended."""
         self._nodes.pop(number, None)
 
     def take_error(self) -> Exception | None:
-        """What the filter in Python raised since the last call, if it did."""
+        """Return the exception that the filter in Python has raised since the last call, if any."""
         error, self._filter_error = self._filter_error, None
         return error
 
     # -- slaves ---------------------------------------------------------------------------------
 
     def recognises(self, command: Connect) -> bool:
-        """Whether it is a node's, by type and token."""
+        """Whether this is the connect of a node, by its type and token."""
         information = command.properties
         if command.client_type != NODE_CLIENT_TYPE or not self._takes_slaves:
             return False
@@ -148,9 +152,10 @@ class ClusterRelay:
         return hmac.compare_digest(given, self._token)
 
     def admit(self, number: int, command: Connect) -> Sequence[Effect] | None:
-        """Let a node in, if it is one; None for all others as well.
+        """Accept or refuse a node.  Return the refusal; None for an accepted node and for other
+        clients.
 
-        Whoever decides about clients may have decided that it is a node (``command.node``).
+        The access rules may have decided that the client is a node (``command.node``).
         """
         if command.client_type != NODE_CLIENT_TYPE and not command.node:
             return None
@@ -185,7 +190,9 @@ class ClusterRelay:
         return None if self.accepts(passing) else []
 
     def accepts(self, passing: Passing) -> bool:
-        """Whether what another node said is carried out here; it is counted either way."""
+        """Whether a message or decision of another node is carried out here; counted in either
+        case.
+        """
         good = self._accept.passes(passing)
         if good and self._custom is not None:
             try:
@@ -199,7 +206,7 @@ class ClusterRelay:
         return good
 
     def heed(self, command: Command) -> bool:
-        """Whether what a link brings from a master is carried out here."""
+        """Whether a command that a link has received from a master is carried out here."""
         passing = passing_of(command) if isinstance(command, ApplyDecision) else None
         return passing is None or self.accepts(passing)
 
@@ -211,7 +218,7 @@ class ClusterRelay:
     # -- masters --------------------------------------------------------------------------------
 
     def _pass_on(self, door: Door, command: Command) -> None:
-        """Give what a client said to the masters, if the filters let it."""
+        """Forward a client's command to the masters, if the filters let it pass."""
         passing = passing_of(command)
         if passing is None or not self._forwards(passing):
             return
@@ -237,7 +244,9 @@ class ClusterRelay:
         return good
 
     def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
-        """Tell all nodes connected of a decision: masters here, slaves through their sessions."""
+        """Send a decision to all connected nodes: to masters here, to slaves through their
+        sessions.
+        """
         command = ApplyDecision(effect.channel, effect.queue_id, effect.message_id, effect.positive)
         passing = passing_of(command)
         assert passing is not None, "decisions are passed on"

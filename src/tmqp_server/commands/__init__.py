@@ -1,4 +1,4 @@
-"""Commands beside the server: about a data directory, others' configurations, and keys."""
+"""The further commands of tmqp-server: for data directories, configurations, and keys."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def check(directory: Path, wants_repair: bool, yes: bool) -> None:
 
 
 def _checked(directory: Path, wants_repair: bool) -> CheckReport:
-    """What is in a store; with *wants_repair* also in one that cannot be opened."""
+    """Verify a store; with *wants_repair*, also one that cannot be opened."""
     try:
         with existing_store(directory) as store:
             return store.check()

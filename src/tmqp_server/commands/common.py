@@ -1,4 +1,4 @@
-"""What the commands about a data directory share: opening it, progress, how they fail."""
+"""Shared parts of the commands about a data directory: opening it, progress, and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIRECTORY: Final = click.Path(file_okay=False, path_type=Path)
 
 @contextmanager
 def failing_politely() -> Iterator[None]:
-    """What a store raises is a sentence and status 2."""
+    """Report an error of the store in one sentence, and exit with status 2."""
     try:
         yield
     except BrokenPipeError:
@@ -33,9 +33,9 @@ def failing_politely() -> Iterator[None]:
 
 @contextmanager
 def existing_store(directory: Path, *, skip_damage: bool = False) -> Iterator[SqliteStore]:
-    """The store of a directory that has one, for looking at; it is left as it was.
+    """Open the existing store of a directory for reading; it is not changed.
 
-    :raises StoreError: when there is none, or a server has it open.
+    :raises StoreError: when there is none, or a server uses it.
     """
     if not any((directory / name).is_file() for name in (DATABASE_NAME, *FILES_BESIDE)):
         raise StoreError(f"there is no store in {directory}")
@@ -54,14 +54,14 @@ def existing_store(directory: Path, *, skip_damage: bool = False) -> Iterator[Sq
 
 
 class Progress:
-    """A bar on a terminal; nothing anywhere else."""
+    """A progress bar on a terminal; nothing elsewhere."""
 
     def __init__(self, bar: Any) -> None:
         self._bar = bar
         self._done = 0
 
     def reach(self, done: int, total: int | None = None) -> None:
-        """So much is done, of so much."""
+        """Show that *done* of *whole* is done."""
         if self._bar is not None:
             if total is not None:
                 self._bar.length = total
@@ -71,7 +71,7 @@ class Progress:
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Progress]:
-    """A bar on standard error, where that is a terminal."""
+    """Show a progress bar on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield Progress(None)
         return
@@ -82,5 +82,5 @@ def progress(label: str, total: int) -> Iterator[Progress]:
 
 
 def number_of(count: int, word: str) -> str:
-    """``1 queue``, ``2,000 queues``."""
+    """A number with its noun: ``1 queue``, ``2,000 queues``."""
     return f"{count:,} {word}" + ("" if count == 1 else "s")

@@ -1,6 +1,6 @@
 """Reads the configuration of the command, from all its sources, and shows it.
 
-What is given last wins: the file, the environment, the options of the command.
+Options of the command override the environment, which overrides the file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DEFAULT: Final = "default"
 @final
 @attrs.frozen(kw_only=True)
 class Given:
-    """What the command was given, and from where it reads the rest; read again for a reload."""
+    """The options of the command, and where it reads the rest; a reload reads it again."""
 
     path: Path | None = None
     environment: Mapping[str, str] = attrs.field(factory=dict)
@@ -55,7 +55,7 @@ class Given:
     replicate: str | None = None
 
     def file_table(self) -> dict[str, Any]:
-        """What the file says.
+        """The settings in the file.
 
         :raises ConfigError: when it cannot be read.
         """
@@ -71,14 +71,14 @@ class Given:
             raise ConfigError(f"not a TOML file: {error}") from error
 
     def environment_table(self) -> dict[str, Any]:
-        """What the environment says.
+        """The settings in the environment.
 
-        :raises ConfigError: when it cannot be read.
+        :raises ConfigError: when they cannot be read.
         """
         return environment_table(self.environment, _text_of)
 
     def table(self) -> dict[str, Any]:
-        """What the file and the environment say together.
+        """The settings of file and environment together.
 
         :raises ConfigError: when one of them cannot be read.
         """
@@ -114,7 +114,7 @@ class Given:
         return ServerConfig(**values)
 
     def words(self, error: Exception) -> str:
-        """What is wrong with the configuration, and in which file."""
+        """Say what is wrong with the configuration, and in which file."""
         text = str(error)
         if self.path is None or str(self.path) in text:
             return text
@@ -139,7 +139,7 @@ def _text_of(name: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value as a configuration file has it."""
+    """A value as it is written in a configuration file."""
     if isinstance(value, (tuple, list)):
         return f"[{', '.join([_shown(each) for each in value])}]"
     if isinstance(value, (bool, int, float, str)):
@@ -148,7 +148,7 @@ def _shown(value: object) -> str:
 
 
 def _lines(given: Given) -> list[str]:
-    """Each setting with its value and where that comes from, sorted by name."""
+    """Each setting with its value and its source, sorted by name."""
     config = given.config()
     file_names = dict(flattened(given.file_table()))
     environment = dict(flattened(given.environment_table()))
@@ -174,9 +174,9 @@ def _lines(given: Given) -> list[str]:
 def config_command(
     given: Callable[[Path | None], Given], check: Callable[[ServerConfig], None]
 ) -> click.Group:
-    """The commands ``tmqp-server config``.
+    """Make the commands ``tmqp-server config``.
 
-    :param given: what the command reads, beside the file of this name.
+    :param given: returns the command's settings with the file of this name.
     :param check: checks a configuration as a start would, and prints what would be served.
     """
 

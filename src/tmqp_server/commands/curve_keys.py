@@ -1,4 +1,4 @@
-"""``tmqp-server curve-keys``: a pair of keys for ZeroMQ's CURVE."""
+"""``tmqp-server curve-keys``: generates a pair of keys for ZeroMQ's CURVE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``tmqp-server goms-config``: the configuration of a goMS server as a table of this one."""
+"""``tmqp-server goms-config``: converts the configuration of a goMS server to a table for this
+server.
+"""
 
 from __future__ import annotations
 

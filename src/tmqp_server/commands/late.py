@@ -1,4 +1,4 @@
-"""The commands that a server needs nothing of: each is imported when it is asked for."""
+"""Commands that do not need the server; each is imported when it is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES: Final = ("backup", "check", "curve-keys", "export", "goms-config", "impo
 
 
 class LateCommands(click.Group):
-    """A group of commands to which those of this package belong."""
+    """A group of commands that also has those of this package."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""

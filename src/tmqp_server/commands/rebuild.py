@@ -82,9 +82,9 @@ def rebuild(
 
 
 def _read(given: Given, sources: tuple[str, ...]) -> tuple[ServerConfig, ReplicationConfig]:
-    """The configuration, and the server's part in its group.
+    """Read the configuration, and return it with the server's part in its group.
 
-    :raises ConfigError: when it has none, or nobody to ask for a copy.
+    :raises ConfigError: when it has none, or no servers to fetch a copy from.
     """
     config = given.config()
     part = config.replication

@@ -1,8 +1,8 @@
-"""``tmqp-server export`` and ``import``: a store as lines of JSON, and back.
+"""``tmqp-server export`` and ``import``: convert a store to lines of JSON, and back.
 
-The first line says what it is.  Then follow channels, routers, queues and cursors, then messages,
-each in a line of its own under its kind.  A value that is text stands as it is, any other as base64
-under the name with ``_base64`` behind it.
+The first line identifies the format.  Then follow channels, routers, queues and cursors, and then
+messages, each on one line under its kind.  A value that is text is written as it is, any other as
+base64 under its name with ``_base64`` appended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds what is allowed in a configuration and yet unwise: for `tmqp-server config check`."""
+"""Finds settings that are allowed but unwise, for ``tmqp-server config check``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tmqp_server.config import ServerConfig
 
 __all__ = ["weaknesses"]
 
-#: What an entry of the tokens may have as it is, instead of a hash.
+#: The secrets that an entry may have in plain text instead of a hash.
 _IN_THE_CLEAR: Final = ("token", "password")
 
 
 def weaknesses(table: Mapping[str, Any], config: ServerConfig, path: Path | None) -> list[str]:
-    """What an operator should change, a sentence each.
+    """What an operator should change, one sentence each.
 
-    :param table: the configuration as it was written.
-    :param config: the same, read.
+    :param table: the tables of the configuration.
+    :param config: the configuration made from them.
     :param path: its file, if it has one.
     """
     found: list[str] = []
@@ -49,7 +49,7 @@ def weaknesses(table: Mapping[str, Any], config: ServerConfig, path: Path | None
 
 
 def _is_open(path: Path) -> bool:
-    """Whether everybody on this machine may read a file."""
+    """Whether other users of this machine may read a file."""
     try:
         return bool(path.stat().st_mode & stat.S_IROTH)
     except OSError:

@@ -72,12 +72,12 @@ class Audited(Looks):
         return None
 
     def carried_out(self, command: Manage, code: int) -> None:
-        """Write down how what a client might do to the server has ended."""
+        """Record the result of an action on the server."""
         if self.auditor is not None:
             self.auditor.carried_out(command, code)
 
     def _audit_log_in(self, number: int, connect: Connect, verdict: Verdict, now: float) -> None:
-        """Write down who logs in."""
+        """Record who logs in."""
         if self.auditor is not None:
             self.auditor.logs_in(connect, verdict.known_as, self._place(number), now)
 

@@ -21,7 +21,7 @@ from tmqp_server.engine.effects import Deliver, Forward
 
 __all__ = ["Coalesced", "CoalescedShare", "Coalescer"]
 
-#: Audiences that are open at one time: those who get messages first, and all others.
+#: The most open audiences: the clients that get messages first, and all others.
 _MOST_OPEN: Final = 2
 
 
@@ -50,7 +50,7 @@ class Coalesced:
         self.size = 0
 
     def admit(self, number: int, session: DoorSession, door: Door) -> None:
-        """Add one of its sessions."""
+        """Add a session."""
         for share in self.shares:
             if share.door is door:
                 share.sessions.append((number, session))
@@ -62,7 +62,7 @@ class Coalesced:
 
 @final
 class Coalescer:
-    """The open shares, for at most two audiences, and the lists seen last."""
+    """The open shares, for at most two audiences, and the last lists."""
 
     __slots__ = ("_older", "_recent", "open")
 
@@ -79,7 +79,7 @@ class Coalescer:
         return None
 
     def comes_again(self, numbers: list[int]) -> bool:
-        """Whether this very list was one of the last two; it is remembered."""
+        """Whether this same list object was one of the last two; remember it."""
         if numbers is self._recent or numbers is self._older:
             return True
         self._older = self._recent
@@ -96,14 +96,14 @@ class Coalescer:
         return True
 
     def meets(self, number: int) -> bool:
-        """Whether something is open for a session."""
+        """Whether a session has an open share."""
         for each in self.open:  # noqa: SIM110 - any() would make a generator
             if number in each.members:
                 return True
         return False
 
     def meets_any(self, numbers: list[int]) -> bool:
-        """Whether something is open for one of these sessions."""
+        """Whether one of these sessions has an open share."""
         for each in self.open:  # noqa: SIM110 - as above
             if not each.members.isdisjoint(numbers):
                 return True
@@ -118,7 +118,7 @@ class Coalescer:
             self._older = []
 
     def take(self) -> list[Coalesced]:
-        """Close and return all that is open."""
+        """Close and return all open shares."""
         taken = self.open
         self.open = []
         return taken

@@ -137,7 +137,7 @@ class Hub(Restricted):
     # -- sessions -------------------------------------------------------------------------------
 
     def open(self, number: int, door: Door, now: float, peer: str = "") -> None:
-        """A connection of *peer* with this new number speaks the door's protocol."""
+        """Open a session with a new number for a connection of *peer*."""
         assert number > 0, "0 stands for no session"
         assert number not in self._sessions, "session numbers are not used twice"
         self._outlets.open(number, door, now, peer)
@@ -231,12 +231,12 @@ class Hub(Restricted):
         self.awaited.pop(number, None)
 
     def block(self, number: int, now: float) -> None:
-        """The session's peer does not read: hold its deliveries back."""
+        """Hold deliveries back from a session whose peer does not read."""
         if number in self._sessions:
             self._step(Block(number), now)
 
     def unblock(self, number: int, now: float) -> None:
-        """The session's peer reads again."""
+        """Resume deliveries to a session whose peer reads again."""
         if number in self._sessions and (not self.draining or self.is_operators(number)):
             self._step(Unblock(number), now)
 
@@ -251,7 +251,7 @@ class Hub(Restricted):
         return session.wants_tls
 
     def secured(self, number: int, now: float) -> None:
-        """The session's connection has changed to TLS."""
+        """Handle that the session's connection has changed to TLS."""
         session = self._sessions.get(number)
         if session is not None:
             session.wants_tls = False
@@ -265,7 +265,7 @@ class Hub(Restricted):
         self.woken[number] = None
 
     def written(self, number: int, now: float) -> None:
-        """All that a session had to send is in the kernel's hands; it is one of ``awaited``."""
+        """Handle that the kernel has all output of a session in ``awaited``."""
         self.awaited.pop(number, None)
         session = self._sessions.get(number)
         if session is not None:
@@ -277,8 +277,9 @@ class Hub(Restricted):
             self._follow_up(number, commands)
 
     def take_back(self, number: int, waiting: int, now: float) -> int:
-        """A session's connection ends, and the last *waiting* bytes have not left; returns how many
-        of these, from the end, are not to be sent."""
+        """Handle the end of a connection whose last *waiting* bytes have not left.  Return how many
+        of these bytes, counted from the end, must not be sent.
+        """
         session = self._sessions.get(number)
         if session is None:
             return 0
@@ -297,7 +298,7 @@ class Hub(Restricted):
     # -- time -----------------------------------------------------------------------------------
 
     def on_session_deadline(self, number: int, now: float) -> None:
-        """A session's deadline may have come."""
+        """Handle a session's deadline, if it has come."""
         session = self._sessions.get(number)
         if session is not None:
             self._outlets.touch(number)
@@ -312,15 +313,16 @@ class Hub(Restricted):
                 self.woken[number] = None
 
     def on_broker_deadline(self, now: float) -> None:
-        """The broker's deadline may have come."""
+        """Handle the broker's deadline, if it has come."""
         self._carry_out(self.broker.on_deadline(now), now)
         self._outlets.flush()
 
     # -- questions ------------------------------------------------------------------------------
 
     def decide(self, number: int, ticket: int, decision: Verdict, now: float) -> None:
-        """A question is answered: work off the command that waits for it; then :meth:`go_on`.  An
-        answer to a question that is no longer open is late, and nothing."""
+        """Process the command that waits for the answer to a question; then call :meth:`go_on`.  An
+        answer to a question that is no longer open is ignored.
+        """
         question = self._open.get(number)
         if question is None or question.ticket != ticket:
             return
@@ -359,7 +361,7 @@ class Hub(Restricted):
         self._ask(question)
 
     def _decided(self, question: Question, decision: Verdict, now: float) -> Sequence[Effect]:
-        """The effects of the command that waited."""
+        """Return the effects of the command that waited."""
         command = question.command
         gate = self.gate
         if command is None or gate is None:
@@ -399,14 +401,15 @@ class Hub(Restricted):
     # -- the machine ----------------------------------------------------------------------------
 
     def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
-        """Work off commands of a session, and those that follow from them, until a portion is full
-        or a question is open; True if some are left."""
+        """Process commands of a session, and those that result from them, until a portion is full
+        or a question is open.  Return True if some are left.
+        """
         while self._work_off(number, commands, now) and number in self._rest:
             commands = list(self._rest.pop(number))
         return self.has_more(number)
 
     def _work_off(self, number: int, commands: Sequence[Command], now: float) -> bool:
-        """Work off these commands; False if the session has to wait."""
+        """Process these commands; return False if the session has to wait."""
         outlets = self._outlets
         free = self.gate is None and self.relay is None and not self.restricted
         if free and self.auditor is not None and self.auditor.concerns(commands):
@@ -458,7 +461,7 @@ class Hub(Restricted):
         return self._refuse(number, command, now)
 
     def _verdict(self, number: int, command: Command, now: float) -> int:
-        """What the gate says; a node proves itself to the relay, and its clients were asked."""
+        """The gate's result; nothing is checked for a node, which the relay recognises."""
         gate = self.gate
         if gate is None:
             return ALLOWED
@@ -471,7 +474,7 @@ class Hub(Restricted):
         return gate.check(number, command, now)
 
     def _perform(self, number: int, command: Command, now: float) -> Sequence[Effect]:
-        """Carry out a session's command, unless the relay has done something in its place."""
+        """Carry out a session's command, unless the relay handles it."""
         relay = self.relay
         if self.restricted:
             refused = self._refused_now(number, command)
@@ -553,17 +556,18 @@ class Hub(Restricted):
             self.outside.append(effect)
 
     def perform(self, command: Command, now: float) -> None:
-        """Carry out a command that comes from no session: an answer of the storage, of a call or of
-        a server."""
+        """Carry out a command that does not come from a session: an answer of the storage, of a
+        call or of a server.
+        """
         self._step(command, now)
 
     def _apply(self, effect: ForOne, now: float) -> None:
-        """Let the one session an effect is for carry it out."""
+        """Pass an effect to its session."""
         number = effect.session
         if self.auditor is not None and self.auditor.waiting:
             self.auditor.answered(effect)
         if isinstance(effect, CloseSession):
-            # Another has taken over: what this one has not said yet is void, and not counted.
+            # Another connection has taken over: this one's waiting commands are void, not counted.
             self._rest.pop(number, None)
             self._open.pop(number, None)
         commands = self._outlets.apply(effect, now)
@@ -577,7 +581,9 @@ class Hub(Restricted):
             self._follow_up(connection_of(number), commands)
 
     def _take_custom(self, effect: HandOver) -> None:
-        """Let a custom message be taken, and its sender's further commands wait until it was."""
+        """Pass a custom message to its hook; its sender's further commands wait until the hook has
+        returned.
+        """
         if not self._takes_custom:
             self.customs_ignored += 1
             return

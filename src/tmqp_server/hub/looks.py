@@ -14,7 +14,7 @@ __all__ = ["Looks"]
 
 
 class Looks:
-    """A look at the sessions of a hub, which completes it.
+    """Queries about the sessions of a hub; ``Hub`` completes it.
 
     :param broker: the engine.
     :param outlets: the sessions.
@@ -51,7 +51,7 @@ class Looks:
             self._sessions[number].left(waiting)
 
     def is_operators(self, number: int) -> bool:
-        """Whether a session is of a door for operators, which is open to the very end."""
+        """Whether a session is of a door for operators, which stays open to the end."""
         door = self._outlets.doors.get(number)
         return door is not None and door.for_operators
 
@@ -60,22 +60,22 @@ class Looks:
         return self.broker.pushed(number)
 
     def excuse(self, number: int, now: float) -> None:
-        """A session's peer was not read from until now: that it was silent says nothing."""
+        """Excuse a session's silence until now: the server has not read from its peer."""
         session = self._sessions.get(number)
         if session is not None:
             session.excuse_silence(now)
 
     def in_flight(self) -> int:
-        """Deliveries that clients have not answered."""
+        """How many deliveries clients have not acknowledged."""
         return self.broker.in_flight()
 
     def close_reason(self, number: int) -> str:
-        """Why the session's protocol is closed; empty while it is not."""
+        """Why the session's protocol is closed; empty if it is open."""
         session = self._sessions.get(number)
         return "" if session is None else session.close_reason
 
     def violation(self, number: int) -> str:
-        """The rule of its protocol that the session's peer broke; empty for none."""
+        """The rule of the protocol that the session's peer has broken; empty if none."""
         session = self._sessions.get(number)
         return "" if session is None else session.violation
 
@@ -84,7 +84,7 @@ class Looks:
         self.woken[number] = None
 
     def is_full(self) -> bool:
-        """Whether some session has a portion to send, or a portion of work was done."""
+        """Whether a session has a portion to send, or a portion of work was done."""
         return self._outlets.full
 
     def is_waiting(self, number: int) -> bool:
@@ -93,11 +93,11 @@ class Looks:
         return len(self._open) > 0 and number in self._open
 
     def must_wait(self, number: int) -> bool:
-        """Whether what a session has said must wait: a question is open, or a push is held."""
+        """Whether the session's commands must wait: a question is open, or a push is held."""
         return self.is_waiting(number) or self.broker.holds(number)
 
     def has_more(self, number: int) -> bool:
-        """Whether what a session has sent waits: it counts although the session is closed."""
+        """Whether commands of the session wait, even if it is closed."""
         return self.is_waiting(number) or (len(self._rest) > 0 and number in self._rest)
 
     def session_deadline(self, number: int) -> float | None:
@@ -111,5 +111,5 @@ class Looks:
         return self.broker.next_deadline()
 
     def has_room(self, more: int = 0) -> bool:
-        """Whether there is memory for another connection, and for so many bytes beside."""
+        """Whether there is memory for another connection, and for this many bytes in addition."""
         return self.broker.has_room_for_client(CONNECTION_BYTES + more)

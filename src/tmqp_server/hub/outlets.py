@@ -134,7 +134,7 @@ class Outlets:
     # -- sessions -------------------------------------------------------------------------------
 
     def open(self, number: int, door: Door, now: float, peer: str) -> None:
-        """A connection of *peer* with this number speaks the door's protocol."""
+        """Open the session of a connection of *peer*, with this number."""
         session = self.sessions[number] = door.open(number, now)
         session.peer = peer
         self.doors[number] = door
@@ -155,7 +155,7 @@ class Outlets:
             self._branches.setdefault(connection, {})[branch] = None
 
     def close_branch(self, connection: int, branch: int) -> None:
-        """Nothing comes for the branch any more."""
+        """Send nothing to the branch any more."""
         branches = self._branches.get(connection)
         if branches is not None and branch in branches:
             del branches[branch]
@@ -190,7 +190,7 @@ class Outlets:
             self.woken[number] = None
 
     def begin_tls(self, number: int) -> bool:
-        """Charge what TLS takes; False if there is no memory for it."""
+        """Charge the memory of TLS; return False if there is none left."""
         if number in self.secured:
             return True
         if not self._broker.has_room_for_client(TLS_BYTES):
@@ -220,15 +220,15 @@ class Outlets:
         return held <= charged or self._broker.has_room_for_client(0)
 
     def _settle(self, number: int) -> None:
-        """It is decided about a peer: its bytes are no longer kept, or bounded otherwise."""
+        """Remove a peer's charge: its bytes are no longer buffered, or limited in another way."""
         self._broker.charge(-self.strangers.pop(number, 0))
 
     def touch(self, number: int) -> None:
-        """A session may have something to send."""
+        """Note that a session may have something to send."""
         self._touched[number] = None
 
     def take_touched(self) -> Sequence[int]:
-        """The sessions that may have something to send, in the order they were touched."""
+        """The sessions that may have something to send, in the order in which they were touched."""
         self.full = False
         self._work_left = _PORTION_WORK
         if not self._touched:
@@ -242,7 +242,7 @@ class Outlets:
     def take_pieces(
         self, number: int, session: DoorSession, pieces: list[tuple[int, bytes]]
     ) -> None:
-        """Add what a session has to send."""
+        """Add the output of a session."""
         try:
             while data := session.next_to_send():
                 pieces.append((number, data))
@@ -252,7 +252,7 @@ class Outlets:
             self._outside.append(Fault(number, error))
 
     def charge(self, work: int) -> None:
-        """Count work that was done, whether or not anything is sent for it."""
+        """Count work, whether or not it has produced output."""
         self._work_left -= work
         if self._work_left <= 0 and self.portion_bytes < _NO_PORTIONS:
             self.full = True
@@ -290,7 +290,7 @@ class Outlets:
         return commands
 
     def deliver(self, effect: Deliver | Forward) -> None:
-        """Deliver, or pass on, now or coalesced with others."""
+        """Deliver a message, or pass it on, now or coalesced with others."""
         coalescer = self._coalescer
         numbers = effect.sessions
         coalesced = coalescer.find(numbers)
@@ -319,7 +319,7 @@ class Outlets:
         return new
 
     def hand_out(self, effect: Shared) -> None:
-        """Encode once a door, share the bytes among its sessions."""
+        """Encode an effect once for each door, and share the bytes among the door's sessions."""
         if self._coalescer.open and self._coalescer.meets_any(effect.sessions):
             self.flush()
         apart = bool(self._apart) and self._some_apart(effect.sessions)
@@ -370,7 +370,7 @@ class Outlets:
                 self._hand_out_apart(each, singly)
 
     def _hand_out_apart(self, effect: Deliver, numbers: list[int]) -> None:
-        """Encode once a door what its sessions share; each writes the rest."""
+        """Encode the shared part once for each door; each session writes the rest."""
         encoded: dict[Door, bytes] = {}
         for number in numbers:
             door = self.doors.get(number)
@@ -380,7 +380,7 @@ class Outlets:
     def _give_own(
         self, number: int, door: Door, effect: Deliver | DeliverRun, encoded: dict[Door, bytes]
     ) -> None:
-        """Let a session write its own part of a delivery, or of a run's."""
+        """Let a session write its own part of a delivery, or of a run's delivery."""
         data = encoded.get(door)
         if data is None:
             data = encoded[door] = self._encoded(door, effect)

@@ -31,7 +31,7 @@ __all__ = [
 
 @final
 class Fault:
-    """A bug in a door: the session, 0 for a delivery that could not be encoded."""
+    """A bug in a door; ``session`` is 0 if a delivery could not be encoded."""
 
     __slots__ = ("error", "session")
 
@@ -52,9 +52,9 @@ class Refusal:
         self.client_id = client_id
 
 
-#: What readers ask, and the broker for them.
+#: The questions of readers to the storage.
 ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStored
-#: All that is asked.
+#: All questions to the storage.
 StorageQuestion: TypeAlias = Fetch | ReaderQuestion
 OF_STORAGE: Final = (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)
 #: The items for code outside, each answered by a call, except failures.
@@ -71,7 +71,7 @@ Outside: TypeAlias = (
 
 
 def refusal_of(asked: ReaderQuestion, code: int) -> Command:
-    """The answer to a reader's question that cannot be served."""
+    """The refusal of a reader's question to the storage."""
     if isinstance(asked, ReadStored):
         return RangeRead(asked.number, code)
     if isinstance(asked, SplitStored):

@@ -63,14 +63,15 @@ __all__ = ["answer_of", "fetched", "recover", "restoring"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
-#: Behind every sequence.
+#: Larger than every sequence.
 _LAST = 2**63 - 1
 
 
 def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
-    """Restore what the store holds; blocks, and is over before anything else happens.
+    """Restore the contents of the store; blocks until everything is restored.
 
-    :raises StoreError: when the store cannot be read, or holds what this server cannot serve.
+    :raises StoreError: when the store cannot be read, or has contents that this server cannot
+        serve.
     """
     found = store.recover()
     for _ in restoring(found, hub, journal, lambda: now):
@@ -179,7 +180,7 @@ def _restore(hub: Hub, journal: Journal, found: RecoveredQueue, clean: bool, now
 
 
 def _restore_feeds(hub: Hub, found: RecoveredQueue, now: float) -> None:
-    """Restore the feeds of one queue; all queues are there."""
+    """Restore the feeds of one queue, when all queues have been restored."""
     queue = found.queue
     for feed in queue_from_bytes(queue.options).feeds:
         if not hub.broker.has_queue(feed.target, feed.target_queue):
@@ -205,7 +206,7 @@ def _restore_feeds(hub: Hub, found: RecoveredQueue, now: float) -> None:
 
 
 def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float) -> Command:
-    """The answer to a question.
+    """Answer a question to the storage.
 
     :raises StoreError: when the store cannot be read now.
     """
@@ -280,9 +281,9 @@ def _reaches_back(store: Store, key: int, first: int, blocks: list[bytes]) -> bo
 
 
 def fetched(store: Store, journal: Journal, fetch: Fetch, now: float) -> Fetched:
-    """The answer to a Fetch: its messages, and how far the store was read.
+    """The answer to a ``Fetch``: its messages, and how far the store was read.
 
-    :raises StoreError: when it cannot be read now.
+    :raises StoreError: when the store cannot be read now.
     """
     after = fetch.after
     stored: list[StoredMessage] = []
@@ -317,9 +318,9 @@ def fetched(store: Store, journal: Journal, fetch: Fetch, now: float) -> Fetched
 
 
 def _readable(store: Store, fetch: Fetch, after: int) -> list[StoredMessage]:
-    """The messages after *after*, fewer than wanted where some further on are damaged.
+    """The messages after *after*; fewer than requested if one of them is damaged.
 
-    :raises DamageError: when the first one is.
+    :raises DamageError: when the first one is damaged.
     """
     limit = fetch.limit
     while True:
@@ -345,7 +346,7 @@ def _is_damaged(store: Store, fetch: Fetch, after: int) -> bool:
 
 
 def _behind_damage(store: Store, fetch: Fetch, after: int) -> int:
-    """The last sequence that is damaged with the first one after *after*."""
+    """The last sequence in the damaged part that begins with the first message after *after*."""
     most = fetch.last - after
     low, high = 0, 1
     while high < most and _is_damaged(store, fetch, after + high):

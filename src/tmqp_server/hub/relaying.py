@@ -1,4 +1,4 @@
-"""The port between a hub and what connects it with other servers."""
+"""The port between a hub and the code that connects it with other servers."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ __all__ = ["Relay"]
 
 
 class Relay(Protocol):
-    """What connects this server with others; see ``cluster/``."""
+    """Connects this server with others; see ``cluster/``."""
 
     def meet(
         self, number: int, door: Door, command: Command, now: float
     ) -> Sequence[Effect] | None:
-        """A session gives a command: pass it on where it must be known too.
+        """Handle a session's command: pass it on to other servers if necessary.
 
         :returns: what to do instead of the command; None to carry it out.
         """
 
     def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
-        """Tell other servers of a decision; returns the bytes for sessions here, and for which."""
+        """Report a decision to other servers.  Return bytes for sessions here, and those sessions'
+        numbers.
+        """
 
     def heed(self, command: Command) -> bool:
         """Return whether a message or decision of a master is carried out here."""
 
     def recognises(self, command: Connect) -> bool:
-        """Whether it is a node's."""
+        """Whether this is the connect of a node."""
 
     def forget(self, number: int) -> None:
-        """A session is over."""
+        """Forget a session that has ended."""
 
     def take_error(self) -> Exception | None:
-        """What a filter in Python raised since the last call, if it did."""
+        """Return the exception that a filter in Python has raised since the last call, if any."""

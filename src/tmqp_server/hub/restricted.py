@@ -19,9 +19,10 @@ __all__ = ["Restricted"]
 class Restricted(Traced):
     """The sessions of a hub, with the commands that it accepts; ``Hub`` completes it.
 
-    Attributes: ``draining``, it accepts nothing more; ``stands_by``, another server serves clients,
-    at ``leader_address`` if known; ``restricted``, either of them; ``is_restoring``, the broker
-    does not have the whole contents of the store yet, and its deadlines wait.
+    Attributes: ``draining``, whether it accepts nothing more; ``stands_by``, whether another server
+    serves clients, at ``leader_address`` if known; ``restricted``, whether it drains or stands by;
+    ``is_restoring``, the broker does not have the whole contents of the store yet, and its
+    deadlines wait.
     """
 
     def __init__(self, broker: Broker, outlets: Outlets, outside: list[Outside]) -> None:
@@ -37,7 +38,7 @@ class Restricted(Traced):
         return None if self.is_restoring else super().broker_deadline()
 
     def block(self, number: int, now: float) -> None:
-        """The session's peer does not read: hold its deliveries back."""
+        """Hold deliveries back from a session whose peer does not read."""
         raise NotImplementedError
 
     def drain(self, now: float) -> None:

@@ -26,7 +26,7 @@ from tmqp_server.engine.commands import (
 
 __all__ = ["RUNS", "answers_among", "is_row", "row_of", "singly"]
 
-#: The commands that stand for several.
+#: The commands that each contain several.
 RUNS: Final = (AcknowledgeRun, ClientRun, PushRun)
 
 
@@ -64,7 +64,7 @@ def is_row(broker: Broker, command: Command) -> bool:
 
 
 def singly(commands: Sequence[Command], at: int = 0) -> Sequence[Command]:
-    """The commands from the place *at* on, with those of runs each by itself."""
+    """The commands from index *at* on, with runs divided into single commands."""
     found: list[Command] = []
     for place in range(at, len(commands)):
         command = commands[place]

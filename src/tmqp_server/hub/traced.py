@@ -25,7 +25,9 @@ class Traced(Audited):
         self.tracer = Tracer()
 
     def take_outbound(self) -> Sequence[tuple[int, bytes]]:
-        """What touched sessions have to send, in order; an empty piece ends one that is closed."""
+        """Return the output of touched sessions, in order; an empty piece ends a session that is
+        closed.
+        """
         pieces: list[tuple[int, bytes]] = []
         for number in self._outlets.take_touched():
             session = self._sessions.get(number)

@@ -21,7 +21,7 @@ __all__ = ["LONGEST_S", "MOST_LINES", "MOST_TRACES", "Trace", "TraceLine", "Trac
 LONGEST_S: Final = 300.0
 MOST_LINES: Final = 1_000
 MOST_TRACES: Final = 4
-#: What is shown of commands and effects that have it.
+#: The attributes of commands and effects that are shown.
 _FIELDS: Final = (
     "channel",
     "queue_id",
@@ -61,7 +61,7 @@ class TraceLine:
 
 @final
 class Trace:
-    """One client's trace; ``until_s`` is when it ends, ``session`` 0 once it has."""
+    """One client's trace; ``until_s`` is when it ends, ``session`` is 0 after it has ended."""
 
     def __init__(self, client_id: str, session: int, until_s: float) -> None:
         self.client_id = client_id
@@ -71,25 +71,27 @@ class Trace:
         self.count = 0
 
     def add(self, now: float, way: str, what: str, head: dict[str, object]) -> None:
-        """Note a line; the oldest goes when there are too many."""
+        """Add a line; if there are too many, drop the oldest."""
         self.count += 1
         self.lines.append(TraceLine(self.count, now, way, what, head))
 
     def after(self, number: int) -> list[TraceLine]:
-        """The lines that are left behind a number."""
+        """The kept lines after a number."""
         return [line for line in self.lines if line.number > number]
 
 
 @final
 class Tracer:
-    """The traces of one server; ``running`` are those that continue, by session."""
+    """The traces of one server; ``running`` are the active ones, by session."""
 
     def __init__(self) -> None:
         self.running: dict[int, Trace] = {}
         self._all: dict[str, Trace] = {}
 
     def begin(self, client_id: str, session: int, seconds: float, now: float) -> Trace | None:
-        """Trace a client from now on; None when too many are.  A trace that it has is replaced."""
+        """Trace a client from now on, instead of any earlier trace of it; return None if there are
+        too many traces.
+        """
         self.stop(client_id)
         self._end_late(now)
         if len(self._all) >= MOST_TRACES:
@@ -136,7 +138,7 @@ class Tracer:
             trace.add(now, "in", type(command).__name__, head_of(command))
 
     def seen(self, effects: Iterable[Effect], now: float) -> list[Effect]:
-        """Look at effects, before they are carried out."""
+        """Record effects, before they are carried out."""
         found = list(effects)
         for effect in found:
             sessions: list[int] | None = getattr(effect, "sessions", None)
@@ -151,7 +153,7 @@ class Tracer:
         return found
 
     def gone(self, session: int, now: float) -> None:
-        """A connection is over."""
+        """End the trace of a connection that has ended."""
         trace = self.running.get(session)
         if trace is not None:
             trace.add(now, "end", "connection", {})

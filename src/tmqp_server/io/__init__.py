@@ -1,4 +1,4 @@
-"""The shell of the server: sockets, the clock and the tasks; the only place that knows anyio."""
+"""The I/O of the server: sockets, the clock, tasks and threads."""
 
 from __future__ import annotations
 

@@ -24,18 +24,18 @@ __all__ = ["Announcing"]
 
 logger = logging.getLogger("tmqp_server.nsq")
 
-#: Seconds in which a lookupd takes a connection.
+#: The timeout for connecting to a lookupd, in seconds.
 _CONNECT_TIMEOUT_S = 5.0
 _QUESTIONS_AT_A_TIME = 8
 
 
 class Announcing:
-    """Keeps a connection to each lookupd, while :meth:`run` does.
+    """Keeps a connection to each lookupd while :meth:`run` runs.
 
-    :param announcer: says which connections there are to be.
+    :param announcer: decides which connections to open.
     :param door: opens their sessions.
-    :param ask_door: makes what opens the session of a question about a topic.
-    :param new_number: draws the number of a session.
+    :param ask_door: makes the door that asks about a topic.
+    :param new_number: returns the number of a new session.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Announcing:
         self._changed.set()
 
     def set(self, addresses: tuple[str, ...]) -> None:
-        """The lookupds are others from now on."""
+        """Use these lookupds from now on."""
         self._announcer.set(addresses)
         self._changed.set()
 
     def stop(self) -> None:
-        """Make no more connections."""
+        """Open no more connections."""
         self._stopped = True
         self._changed.set()
 
@@ -91,7 +91,7 @@ class Announcing:
                     await self._changed.wait()
 
     async def _dial(self, address: str) -> None:
-        """One connection, from the first try to its end."""
+        """Run one connection, from the first attempt to its end."""
         scope = self._scopes[address] = anyio.CancelScope()
         try:
             with scope:
@@ -130,7 +130,7 @@ class Announcing:
     async def _connect(self, address: str) -> anyio.abc.ByteStream:
         """Connect to ``HOST:PORT``.
 
-        :raises OSError: when that is not possible.
+        :raises OSError: when it fails.
         """
         try:
             place: Address = parse_address(address)

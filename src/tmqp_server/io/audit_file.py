@@ -1,8 +1,8 @@
 """Writes the audit: to memory, a file, or the log.
 
 A line is small, and is passed to the operating system immediately, as lines of the log are.  If it
-cannot be written, it waits in memory, among at most as many as are kept there anyway, and is the
-first to be written when writing works again.
+cannot be written, it waits in memory, where at most 1,000 lines wait, and is written first when
+writing works again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AuditFile(AuditLog):
         self._logs = False
         self._file = -1
         self._waiting: deque[bytes] = deque()
-        #: What of the first line that waits is written already.
+        #: How many bytes of the first waiting line are written already.
         self._written = 0
 
     def use(self, path: str, *, logs: bool) -> None:
@@ -62,7 +62,7 @@ class AuditFile(AuditLog):
             self.failing = ""
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         self._path = ""
         if self._file >= 0:
             os.close(self._file)
@@ -83,7 +83,7 @@ class AuditFile(AuditLog):
             self._flush()
 
     def is_ready(self) -> bool:
-        """Whether everything is written, after another try if it was not."""
+        """Whether all records are written; tries again to write those that are not."""
         if self._waiting:
             self._flush()
         return not self._waiting
@@ -124,5 +124,5 @@ class AuditFile(AuditLog):
         return line
 
 
-#: Tests have it fail.
+#: Tests make it fail.
 _write: Callable[[int, bytes], int] = os.write

@@ -1,10 +1,10 @@
 """One connection in the event loop: carries bytes between a transport and the turn.
 
-It decides nothing: :class:`~tmqp_server.shell.turn.Turn` says after each chunk whether to read on,
-to wait or to end, has a writer started when bytes wait, and says when the connection is over.
+It decides nothing: :class:`~tmqp_server.shell.turn.Turn` says after each chunk whether to continue
+reading, to wait or to end, when to start a writer, and when the connection is over.
 
-Where the event loop can watch the socket it calls a :class:`Reading` for each chunk, and no
-task is woken.  Elsewhere (trio, TLS) a task reads.
+If the event loop can watch the socket, it calls a :class:`Reading` for each chunk, and no task is
+woken.  Otherwise (trio, TLS), a task reads.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ logger = logging.getLogger("tmqp_server.connection")
 
 
 class Carrier(Protocol):
-    """What runs the turn in the event loop."""
+    """Runs the turn in the event loop."""
 
     turn: Turn
     #: The time, as the event loop tells it.
     now: Callable[[], float]
 
     def opened(self, connection: Connection) -> int:
-        """A connection begins; returns what its reader does next."""
+        """Begin a connection; return what its reader does next."""
 
     def gone(self, connection: Connection) -> None:
-        """A connection has come to its end."""
+        """Handle the end of a connection."""
 
     def failed(self, connection: Connection, error: Exception) -> None:
-        """Carrying bytes failed, which is a bug."""
+        """Handle a bug in the transfer of bytes."""
 
     def attend(self) -> None:
-        """Carry out what the turn has for the world."""
+        """Carry out the effects of the turn."""
 
 
 class Connection:
@@ -58,7 +58,7 @@ class Connection:
     :param tls: the TLS context for protocols that change to TLS, and the timeout of the handshake
         in seconds; None without a certificate.
 
-    Attributes: ``number`` of its session, ``transport``, ``reason`` why it was closed.
+    Attributes: ``number``, that of its session; ``transport``; ``reason``, why it was closed.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Connection:
         self._writing: anyio.CancelScope | None = None
         #: Set by ``Resume``; only where a task reads.
         self._resumed: anyio.Event | None = None
-        #: Set when there is a ``TlsTransport`` whose handshake is to be gone through.
+        #: Set when the transport is a ``TlsTransport`` that still needs its handshake.
         self._upgraded = anyio.Event()
         self._tls = tls
         self._handshake_timeout_s = 0.0
@@ -109,7 +109,7 @@ class Connection:
                     await self.transport.aclose()
 
     def close(self, reason: str) -> None:
-        """It is over: come to an end at once."""
+        """End the connection immediately."""
         self.reason = reason
         self.transport.unwatch()
         self._scope.cancel()
@@ -127,7 +127,7 @@ class Connection:
         self._shell.failed(self, error)
 
     async def _read(self, step: int) -> None:
-        """The same for a transport that must be read by a task."""
+        """Read in a task, because the event loop cannot watch this transport."""
         self._resumed = anyio.Event()
         shell = self._shell
         while step != END:
@@ -182,7 +182,7 @@ class Connection:
         return step & STEP
 
     def resume(self) -> None:
-        """Read again."""
+        """Continue reading."""
         if self._resumed is not None:
             self._resumed.set()
         elif not self._watch():

@@ -1,7 +1,7 @@
 """A UDP socket in the event loop: carries datagrams between its sources and the turn.
 
 It decides nothing: :class:`~tmqp_server.shell.datagrams.Datagrams` says which sources have a
-session.  What the kernel does not take at once is lost, as anything that is sent by UDP may be.
+session.  A datagram that the kernel does not accept at once is lost, as can happen to any datagram.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ logger = logging.getLogger("tmqp_server.datagrams")
 _READ_BYTES: Final = 65_536
 #: Datagrams that are read in a row before others get their turn.
 _BURST: Final = 64
-#: Bytes that the kernel is asked to hold for a burst of datagrams.
+#: The requested size of the kernel's buffer, for bursts of datagrams.
 _BUFFER_BYTES: Final = 4_194_304
 
 
 class DatagramCarrier(Protocol):
-    """What runs the turn in the event loop."""
+    """Runs the turn in the event loop."""
 
     turn: Turn
     #: The time, as the event loop tells it.
     now: Callable[[], float]
 
     def joined(self, source: Source) -> None:
-        """A source has a session now."""
+        """Begin the session of a source."""
 
     def gone(self, connection: Source) -> None:
-        """A source's session has come to its end."""
+        """Handle the end of a source's session."""
 
     def attend(self) -> None:
-        """Carry out what the turn has for the world."""
+        """Carry out the effects of the turn."""
 
 
 class _DatagramTransport(Transport):
@@ -66,9 +66,10 @@ class _DatagramTransport(Transport):
 
 
 class Source:
-    """A source that has a session, in the place of a connection.
+    """A source that has a session; the counterpart of a connection.
 
-    Attributes: ``number`` of its session, ``transport``, ``host``, ``reason`` why it was closed.
+    Attributes: ``number``, that of its session; ``transport``; ``host``; ``reason``, why it was
+    closed.
     """
 
     def __init__(self, number: int, transport: Transport, host: str, on: DatagramListener) -> None:
@@ -79,26 +80,26 @@ class Source:
         self._listener = on
 
     def close(self, reason: str) -> None:
-        """It is over."""
+        """End the session immediately."""
         self.reason = reason
         self._listener.end(self)
 
     def resume(self) -> None:
-        """Its session is read again."""
+        """Continue reading the session's datagrams."""
         self._listener.resume(self.number)
 
     async def write(self, scope: anyio.CancelScope) -> None:
         """Do nothing: everything has been sent."""
 
     def upgrade(self) -> None:
-        """There is no TLS over UDP: the session ends."""
+        """End the session: there is no TLS over UDP."""
         self._listener.refuse_tls(self.number)
 
 
 class DatagramListener:
     """One bound socket.
 
-    :param address: where it is bound.
+    :param address: the address to which it is bound.
     """
 
     def __init__(self, sock: socket.socket, address: Address) -> None:
@@ -118,8 +119,8 @@ class DatagramListener:
     ) -> None:
         """Read until closed.
 
-        :param new_number: draws the number of a session.
-        :param allows: whether a host may have one.
+        :param new_number: returns the number of a new session.
+        :param allows: whether a host may have a session.
         :param acts_as: see ``Transport.acts_as``.
         """
         self._shell = shell
@@ -177,7 +178,7 @@ class DatagramListener:
             self._datagrams.drop(self._shell.now())
 
     def resume(self, number: int) -> None:
-        """A session is read again."""
+        """Continue reading a session's datagrams."""
         self._datagrams.resumed(number, self._shell.now())
 
     def refuse_tls(self, number: int) -> None:
@@ -185,24 +186,24 @@ class DatagramListener:
         self._shell.turn.broken(number, "TLS cannot begin here", self._shell.now())
 
     def end(self, source: Source) -> None:
-        """A session is over."""
+        """End a session."""
         self._datagrams.closed(source.number)
         self._shell.gone(source)
 
     def close(self) -> None:
-        """Read no more; sessions still say goodbye."""
+        """Stop reading; sessions can still say goodbye."""
         self._scope.cancel()
 
     def shut(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self._scope.cancel()
         self._socket.close()
 
 
 async def open_datagrams(address: Address) -> DatagramListener:
-    """Bind an address; port 0 takes a free one, which the listener's address then names.
+    """Bind an address; for port 0, a free port, which is then in the listener's address.
 
-    :raises ListenError: when that is not possible.
+    :raises ListenError: when it cannot be bound.
     """
     try:
         infos = await anyio.getaddrinfo(

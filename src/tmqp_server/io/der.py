@@ -1,7 +1,7 @@
 """Reads when a certificate expires; OpenSSL reads everything else.
 
-Python's ``ssl`` reports that only for a peer's certificate.  X.509 says where it is (RFC 5280,
-4.1): after the version, if there is one, the serial number, the algorithm and the issuer.
+Python's ``ssl`` reports the expiry only for a peer's certificate.  In X.509 (RFC 5280, 4.1), it
+follows the version, if there is one, the serial number, the algorithm and the issuer.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ __all__ = ["Dialling"]
 
 logger = logging.getLogger("tmqp_server")
 
-#: Seconds in which a peer takes a connection.
+#: The timeout for connecting to a peer, in seconds.
 _CONNECT_TIMEOUT_S: Final = 5.0
 _LEAST_WAIT_S: Final = 0.1
 _MOST_WAIT_S: Final = 5.0
@@ -31,10 +31,10 @@ _MOST_WAIT_S: Final = 5.0
 
 @final
 class Dialling:
-    """Keeps a connection to each of the peers of doors, while they run.
+    """Keeps a connection to each peer of the doors.
 
-    :param new_number: draws the number of a session.
-    :param chance: draws a number from 0 up to 1.
+    :param new_number: returns the number of a new session.
+    :param chance: returns a random number from 0 up to 1.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Dialling:
         self._stopped = False
 
     def stop(self) -> None:
-        """Make no more connections."""
+        """Open no more connections."""
         self._stopped = True
 
     def serve(self, tasks: anyio.abc.TaskGroup, address: Address, door: Door, acts_as: str) -> None:
@@ -75,7 +75,7 @@ class Dialling:
     async def _speak(
         self, stream: anyio.abc.ByteStream, address: Address, door: Door, acts_as: str
     ) -> None:
-        """One connection; a fault in it is logged and ends it alone."""
+        """Run one connection; a fault in it is logged and ends only this connection."""
         transport = StreamTransport(stream, str(address))
         transport.acts_as = acts_as
         number = self._new_number()

@@ -48,7 +48,7 @@ _RING: Final = (1).to_bytes(8, sys.byteorder)
 
 
 class _DirectSelector(selectors.BaseSelector):
-    """As :class:`selectors.EpollSelector`, with readers that are called at once.
+    """As :class:`selectors.EpollSelector`, but it calls direct readers itself.
 
     :param on_fault: gets the exception of a direct reader; the other readers are still called.
     """
@@ -61,7 +61,7 @@ class _DirectSelector(selectors.BaseSelector):
     def register(
         self, fileobj: FileDescriptorLike, events: int, data: Any = None
     ) -> selectors.SelectorKey:
-        """Watch a file."""
+        """Begin to watch a file."""
         fd = _descriptor(fileobj)
         if fd in self._keys:
             raise KeyError(f"{fileobj!r} (FD {fd}) is already registered")
@@ -70,7 +70,7 @@ class _DirectSelector(selectors.BaseSelector):
         return key
 
     def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
-        """Watch a file no longer."""
+        """Stop watching a file."""
         key = self._keys.pop(self._known(fileobj))
         self.direct.readers.pop(key.fd, None)
         with contextlib.suppress(OSError):  # of one closed before, the kernel knows nothing
@@ -80,7 +80,7 @@ class _DirectSelector(selectors.BaseSelector):
     def modify(
         self, fileobj: FileDescriptorLike, events: int, data: Any = None
     ) -> selectors.SelectorKey:
-        """Watch a file for something else."""
+        """Watch a file for other events."""
         fd = self._known(fileobj)
         if events != self._keys[fd].events:
             self._epoll.modify(fd, _mask(events))
@@ -94,7 +94,7 @@ class _DirectSelector(selectors.BaseSelector):
         return [(keys[fd], events & keys[fd].events) for fd, events in found if fd in keys]
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching all files."""
         self._epoll.close()
         self._keys.clear()
         self.direct.readers.clear()
@@ -104,9 +104,9 @@ class _DirectSelector(selectors.BaseSelector):
         return self._keys
 
     def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
-        """How a file is watched.
+        """Return how a file is watched.
 
-        :raises KeyError: when it is not.
+        :raises KeyError: when it is not watched.
         """
         return self._keys[self._known(fileobj)]
 
@@ -132,14 +132,16 @@ class DirectLoop(asyncio.SelectorEventLoop):
         self.call_exception_handler({"message": "a direct reader failed", "exception": error})
 
     def read_directly(self, fd: int, reader: Callable[[], None]) -> None:
-        """Call a reader, which :meth:`add_reader` was given for this socket, without a detour.
+        """Call the reader that :meth:`add_reader` got for this socket directly from the selector.
 
-        It ends with :meth:`remove_reader`.
+        This ends with :meth:`remove_reader`.
         """
         self._direct.readers[fd] = reader
 
     def watch_bell(self) -> None:
-        """Have :meth:`call_directly_threadsafe` work from now on; in the loop's thread."""
+        """Watch the bell, so that :meth:`call_directly_threadsafe` works; call it in the loop's
+        thread.
+        """
         if self._bell is None:
             fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._bell = FileIO(fd, "r+")
@@ -148,7 +150,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
             self.read_directly(fd, self._note_ring)
 
     def call_directly_threadsafe(self, callback: Callable[[], object]) -> None:
-        """Have something called in the loop's thread; from any thread.
+        """Call a function in the loop's thread; from any thread.
 
         :raises RuntimeError: when the loop is closed.
         """
@@ -176,14 +178,15 @@ class DirectLoop(asyncio.SelectorEventLoop):
                 self._log_fault(error)
 
     def close(self) -> None:
-        """Close it, and the bell."""
+        """Close the loop and the bell."""
         super().close()
         if self._bell is not None:
             self._bell.close()
 
     def add_rounds(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        """Call *begin* before the direct readers that have something to read at the same time, if
-        there are several, and *end* after them."""
+        """Call *begin* before, and *end* after, the direct readers that are ready at the same time,
+        if there are several.
+        """
         self._direct.rounds[begin] = end
 
     def note_turns(self, pulse: Pulse | None, on_slow: Callable[[SlowTurn], None] | None) -> None:
@@ -194,11 +197,11 @@ class DirectLoop(asyncio.SelectorEventLoop):
         self._direct.on_slow = on_slow
 
     def remove_rounds(self, begin: Callable[[], None]) -> None:
-        """Call these no longer."""
+        """Stop calling the functions of :meth:`add_rounds`."""
         self._direct.rounds.pop(begin, None)
 
     def remove_reader(self, fd: FileDescriptorLike) -> bool:
-        """Forget the reader of a socket."""
+        """Remove the reader of a socket."""
         self._direct.readers.pop(_descriptor(fd), None)
         return super().remove_reader(fd)
 
@@ -210,7 +213,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
         *args: *_Arguments,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Have something called in the next turn."""
+        """Call a function in the next turn."""
         self._direct.asked = True
         return super().call_soon(callback, *args, context=context)
 
@@ -221,13 +224,13 @@ class DirectLoop(asyncio.SelectorEventLoop):
         *args: *_Arguments,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Have something called at a time."""
+        """Call a function at a time."""
         self._direct.asked = True
         return super().call_at(when, callback, *args, context=context)
 
 
 def direct_loop() -> asyncio.AbstractEventLoop:
-    """A new event loop for :func:`anyio.run`: a direct one where the system has epoll."""
+    """Make an event loop for :func:`anyio.run`: a direct one if the system has epoll."""
     return DirectLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()
 
 

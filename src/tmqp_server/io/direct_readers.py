@@ -1,6 +1,6 @@
-"""The readers that an event loop calls straight from its look at the sockets.
+"""The readers that an event loop calls directly when it polls its sockets.
 
-Compiled, because it runs for each chunk; ``direct_loop.py`` says how asyncio comes to use it.
+Compiled, because it runs for each chunk; ``direct_loop.py`` describes how asyncio uses it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ _WRITE: Final = selectors.EVENT_WRITE
 class DirectReaders:
     """Waits for sockets, and calls the readers of those that have something to read.
 
-    :param poll: looks at the sockets, as ``select.epoll.poll`` does.
+    :param poll: polls the sockets, as ``select.epoll.poll`` does.
     :param on_fault: gets the exception of a reader; the other readers are still called.
 
     ``readers``: by file descriptor.  ``rounds``: called before and after the readers of one poll,
     if there are several.  ``asked``: the loop has something to do since the last :meth:`wait`
     began, so it must return.  ``pulse``: measures turns, and ``on_slow`` is called for those that
-    take too long.  ``rung``: other threads have passed on functions, for which ``hear`` is called.
+    take too long.  ``rung``: whether other threads have passed on functions; then ``hear`` is
+    called.
     """
 
     __slots__ = (
@@ -134,4 +135,4 @@ class DirectReaders:
 
 
 def _nothing() -> None:
-    """Nobody hands anything over."""
+    """Do nothing: no thread passes on functions."""

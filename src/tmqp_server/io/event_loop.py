@@ -28,7 +28,7 @@ __all__ = [
     "thread_caller",
 ]
 
-#: What a server may run on.
+#: The event loops that a server may run on.
 BACKENDS = ("asyncio", "uvloop", "trio")
 
 #: It is installed with trio; without it, there is only asyncio.
@@ -36,9 +36,9 @@ _sniffio = importlib.import_module("sniffio") if importlib.util.find_spec("sniff
 
 
 def how_to_run(backend: str) -> dict[str, Any]:
-    """What :func:`anyio.run` must be told to run on one of ``BACKENDS``.
+    """The arguments with which :func:`anyio.run` runs on one of ``BACKENDS``.
 
-    :raises ConfigError: when it is not installed.
+    :raises ConfigError: when the backend is not installed.
     """
     package = "uvloop" if backend == "uvloop" else "trio" if backend == "trio" else "asyncio"
     if importlib.util.find_spec(package) is None:
@@ -73,7 +73,7 @@ def backend_name() -> str:
 
 
 def clock() -> Callable[[], float]:
-    """What :func:`anyio.current_time` would call."""
+    """The function that :func:`anyio.current_time` would call."""
     loop = asyncio_loop()
     if loop is None:
         current_time: Callable[[], float] = importlib.import_module("trio").current_time
@@ -97,7 +97,7 @@ def thread_caller() -> Callable[[Callable[[], None]], object]:
 
 
 def context_for_callbacks() -> contextvars.Context:
-    """A context in which a callback of asyncio's loop, which runs in no task, may call anyio."""
+    """A context in which callbacks of asyncio's loop, which run in no task, may call anyio."""
     context = contextvars.copy_context()
     if _sniffio is not None:
         context.run(_sniffio.current_async_library_cvar.set, "asyncio")

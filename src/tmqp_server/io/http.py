@@ -29,13 +29,13 @@ _BAD_GATEWAY = 502
 
 
 class _TooLargeError(Exception):
-    """An answer has more bytes than may be read."""
+    """An answer is larger than allowed."""
 
 
 class HttpCaller:
-    """Makes calls, while :meth:`run` does.
+    """Makes calls while :meth:`run` runs.
 
-    :param settings: how many at one time, how large.
+    :param settings: how many calls run at a time, and how large an answer may be.
     """
 
     def __init__(self, settings: HttpSettings) -> None:
@@ -91,7 +91,7 @@ class HttpCaller:
     async def _exchange(self, client: httpx.AsyncClient, call: CallHttp) -> tuple[int, bytes]:
         """Send the request and read the answer: its status and body.
 
-        :raises _TooLargeError: when the body is larger than may be read.
+        :raises _TooLargeError: when the body is larger than allowed.
         """
         most_bytes = self._settings.max_response_bytes
         headers = [(name.encode(), value.encode("utf-8")) for name, value in call.headers]

@@ -41,19 +41,21 @@ class ConnectionFacts(Protocol):
 
     @property
     def peer(self) -> str:
-        """Its other end, in words."""
+        """The address of the peer, as text."""
 
     @property
     def secure(self) -> bool:
-        """Whether it is encrypted."""
+        """Whether the connection is encrypted."""
 
     @property
     def common_name(self) -> str:
-        """The name in the certificate that its other end showed and TLS verified, or empty."""
+        """The name in the client's certificate, which TLS has verified; empty without a
+        certificate.
+        """
 
     @property
     def certificate(self) -> PeerCertificate | None:
-        """That certificate; None if it showed none."""
+        """The client's certificate; None without one."""
 
     @property
     def acts_as(self) -> str:
@@ -134,7 +136,7 @@ class Judge:
     async def decide(self, question: Question, place: ConnectionFacts, port: SendPort) -> Verdict:
         """Answer a question; raise no exception of its own.
 
-        :param place: the connection that it is about.
+        :param place: the connection of the question.
         :param port: sends the messages of a hook.
         """
         handed_over = question.handed_over
@@ -165,7 +167,7 @@ class Judge:
         return dict(self._known)
 
     def forget(self, session: int) -> None:
-        """A session is over."""
+        """Forget a session that has ended."""
         self._known.pop(session, None)
         self._identities.pop(session, None)
 
@@ -224,7 +226,7 @@ class Judge:
     async def _seen_by(
         self, access: Access, who: Identity, names: tuple[str, ...], place: ConnectionFacts
     ) -> frozenset[str] | None:
-        """Those that one of the objects lets be seen; None when it refuses the list."""
+        """The channels that one of the objects shows; None if it refuses the list."""
         seen = await self._ask(
             "see the channels", lambda: access.visible_channels(who, names), place, (Iterable,)
         )
@@ -265,8 +267,9 @@ class Judge:
         place: ConnectionFacts,
         kinds: tuple[type, ...],
     ) -> Any:
-        """The answer of a hook if it is of one of these kinds, or None; None is no fault for a
-        list."""
+        """Return the answer of a hook, if it is of one of these kinds, and otherwise None; for a
+        list, None is a valid answer.
+        """
         try:
             answer = await call()
         except Exception:

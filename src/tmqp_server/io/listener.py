@@ -1,4 +1,4 @@
-"""The listening sockets: making them, accepting from them, surviving bad moments."""
+"""The listening sockets: opens them, accepts connections, and pauses after errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Listener:
                 self._socket.close()
 
     async def _accept(self, handle: Callable[[socket.socket], None]) -> None:
-        """Accept a bounded number of those who wait; pause when there is trouble."""
+        """Accept a limited number of waiting connections; pause after an error."""
         for _ in range(_ACCEPT_BURST):
             try:
                 connected, _peer = self._socket.accept()
@@ -88,7 +88,7 @@ class Listener:
 
 
 async def open_listener(address: Address) -> Listener:
-    """Listen on an address; port 0 takes a free one, which the listener's address then names.
+    """Listen on an address; for port 0, on a free port, which is then in the listener's address.
 
     :raises ListenError: when that is not possible.
     """
@@ -119,7 +119,9 @@ def _listen_tcp(family: socket.AddressFamily, place: Any) -> socket.socket:
 
 
 def _listen_unix(path: str) -> socket.socket:
-    """Bind a Unix socket; a file left behind by a server that died is replaced, a live one not."""
+    """Bind a Unix socket.  The file of a server that has died is replaced; that of a live server is
+    not.
+    """
     try:
         if stat.S_ISSOCK(Path(path).stat().st_mode):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -22,7 +22,7 @@ _WRITE_BYTES = 262_144
 
 
 def _why(error: BaseException) -> str:
-    """What the system says; libraries wrap it, with a sentence that says less."""
+    """The reason that the system gives; libraries wrap it in an error that says less."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno:
@@ -35,9 +35,9 @@ def _why(error: BaseException) -> str:
 
 
 class NodeLink:
-    """One connection, from the first try to the end; run as one task.
+    """One connection, from the first attempt to its end; run as one task.
 
-    :param address: where the master is.
+    :param address: the address of the master.
     """
 
     def __init__(self, dial: Dial, address: Address, shell: Carrier) -> None:
@@ -49,11 +49,11 @@ class NodeLink:
         self._output = anyio.Event()
 
     def write(self) -> None:
-        """Bytes wait."""
+        """Write the waiting bytes."""
         self._output.set()
 
     def hang_up(self) -> None:
-        """It is over: come to an end at once."""
+        """End the connection immediately."""
         self._scope.cancel()
 
     async def run(self) -> None:
@@ -97,7 +97,7 @@ class NodeLink:
                     break
                 self._turn.link_read(self._dial, data, shell.now())
                 shell.attend()
-            # The turn hangs up, now or when the last bytes are written.
+            # The turn ends the connection, now or when the last bytes are written.
 
     async def _write(self, transport: Transport) -> None:
         """Write piece after piece, until the connection is over."""

@@ -1,7 +1,7 @@
 """Notifies systemd, or another supervisor with its protocol, of the service's state: sd_notify(3).
 
 A supervisor names a datagram socket in ``NOTIFY_SOCKET`` and reads assignments from it.  Without
-one nothing is sent.  The library libsystemd is not needed for that.
+it, nothing is sent.  The library libsystemd is not needed.
 """
 
 from __future__ import annotations
@@ -47,16 +47,18 @@ class Notifier:
             self.watchdog_s = int(wanted) / 1_000_000
 
     def ready(self) -> None:
-        """The service serves, after its start or after a reload."""
+        """Report that the service is ready, after its start or after a reload."""
         self._send("READY=1", f"STATUS={self._status}")
 
     def stopping(self) -> None:
-        """The service has begun to stop."""
+        """Report that the service has begun to stop."""
         self._send("STOPPING=1", "STATUS=stopping")
 
     @contextmanager
     def reloading(self) -> Iterator[None]:
-        """Note that the service reloads its configuration, and then continues in any case."""
+        """Report that the service reloads its configuration, and afterwards that it is ready, in
+        any case.
+        """
         # What systemd compares with the time at which it asked for this.
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
         try:

@@ -20,7 +20,7 @@ _PROC: Final = Path("/proc/self")
 
 
 def process_facts(directory: str | None) -> ProcessFacts:
-    """The process, and its data directory if there is one."""
+    """Facts about the process, and about its data directory if there is one."""
     found = ProcessFacts()
     found.cpu_s = time.process_time()
     with contextlib.suppress(OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""What connections read into, before the bytes are copied out in their true size."""
+"""The buffer that connections read into, before the bytes are copied out in their actual size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["READ_BYTES", "ReadBuffer"]
 
-#: What is read at most at once: a hundred messages of 1 KB.
+#: The most bytes of one read: a hundred messages of 1 KB.
 READ_BYTES: Final = 131_072
 
 
@@ -15,8 +15,8 @@ class ReadBuffer(threading.local):
     """The buffer into which all connections of a thread read; received bytes are copied out
     immediately.
 
-    A socket that makes the bytes itself asks for the most and gives back what it does not fill.
-    With 1,000 connections these gaps doubled the process's memory.
+    If a socket allocates the bytes itself, it requests the largest size and then returns the unused
+    part.  With 1,000 connections, these gaps doubled the process's memory.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""One chunk of bytes, from a socket that the event loop watches to the turn.
+"""Passes chunks of bytes to the turn, from sockets that the event loop watches.
 
 Compiled, because it runs for each chunk; :class:`~tmqp_server.io.connection.Connection` does what
 happens less often.
@@ -16,18 +16,18 @@ from tmqp_server.shell.world import why_broken
 
 __all__ = ["STEP", "Reading"]
 
-#: What a reader does next, without the bit beside it.
+#: What a reader does next, without the bit ``EFFECTS``.
 STEP: Final = ~EFFECTS
 
 
 @final
 class Reading:
-    """Reads one connection for as long as its transport is watched.
+    """Reads one connection while its transport is watched.
 
-    :param number: of its session.
-    :param now: the time, as the event loop tells it.
-    :param attend: has the effects of a turn carried out.
-    :param on_fault: is told what failed here, which is a bug.
+    :param number: the number of its session.
+    :param now: returns the event loop's time.
+    :param attend: carries out the effects of a turn.
+    :param on_fault: gets an exception that was raised here, which is a bug.
     """
 
     __slots__ = ("_attend", "_now", "_number", "_on_fault", "_transport", "_turn")
@@ -49,7 +49,7 @@ class Reading:
         self._on_fault = on_fault
 
     def readable(self) -> None:
-        """The event loop says that bytes may have come; called again as long as they have."""
+        """Read and process a chunk; the event loop calls this whenever bytes may have arrived."""
         try:
             try:
                 data = self._transport.receive_now()

@@ -50,7 +50,7 @@ _ATTEMPTS_PER_LINE: Final = 20
 
 
 def _nothing() -> None:
-    """Nobody is told."""
+    """Do nothing: no caller has asked to be told."""
 
 
 class MemberStore(Protocol):
@@ -64,7 +64,7 @@ class MemberStore(Protocol):
         """Take entries of the log."""
 
     def carry(self) -> int:
-        """Bring to the disk what was taken."""
+        """Write what was taken to disk; return the last entry that the disk has."""
 
     def begin(self, epoch: int, node: str, address: str, now_us: int) -> LogEntry:
         """The entry with which this server begins to lead."""
@@ -73,12 +73,12 @@ class MemberStore(Protocol):
 class Replica:
     """A server's part in its group.
 
-    :param log: where the group's log is; closed by whoever made it.
+    :param log: the group's log; its creator closes it.
     :param token: a text that no other life has.
-    :param lead: called when the server may serve clients, with its claim; the store is the
-        caller's from then on.
-    :param over: called when the life has ended, with the reason and whether the server has to be
-        rebuilt from a backup.
+    :param lead: called when the server may serve clients, with its claim; the store is the caller's
+        from then on.
+    :param over: called when the life has ended, with the reason and whether the server must be
+        rebuilt with a copy.
     :param told: called when the server's state or the leader that it knows has changed.
     """
 
@@ -115,16 +115,16 @@ class Replica:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the life in order: a leader gives its claim back; returns when it is over."""
+        """End the life cleanly: a leader resigns.  Returns when the life is over."""
         self._events.put(self._life.stop)
         self._thread.join()
 
     # --- For the storage thread of a leader ------------------------------------------------------
 
     def append(self, entry: LogEntry) -> None:
-        """Have an entry in the log; returns when it is there.
+        """Append an entry to the log; returns when the log has it.
 
-        :raises LifeOverError: when it never will be there from this life, which is over.
+        :raises LifeOverError: when the log will never have it from this life, which is over.
         """
         leader = self._life.leader
         assert leader is not None, "only a leader appends"
@@ -148,16 +148,16 @@ class Replica:
             raise LifeOverError(appending.reason)
 
     def look(self) -> GroupView:
-        """What is known of the group; for any thread."""
+        """Return the known state of the group; from any thread."""
         return view_of(self._life, self._appended, time.monotonic())
 
     def fail(self, reason: str) -> None:
-        """The life is over, as the storage thread knows first."""
+        """End the life, because the storage thread has learnt first that it is over."""
         self._end(reason, needs_rebuild=False)
         self._events.put(partial(self._life.fenced, reason))
 
     def kept(self) -> None:
-        """The store's disk has more of the log."""
+        """Note that the store's disk has more of the log."""
         self._events.put(lambda: self._life.carried(self._store.carried, time.monotonic()))
 
     # --- The life's thread -----------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Replica:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _wait(self) -> None:
-        """Hear the next event, or that something is due."""
+        """Wait for the next event, or until something is due."""
         due = min(self._life.due(), self._carry_at) - time.monotonic()
         try:
             self._events.get(timeout=min(max(0.0, due), _MOST_WAIT_S))()
@@ -232,7 +232,7 @@ class Replica:
             self._life.applied(self._store.carried, time.monotonic())
 
     def _ask(self, request: LogRequest) -> None:
-        """Runs in the pool."""
+        """Send a request to the log; runs in the pool."""
         try:
             answer = self._log.ask(request)
         except UnansweredError as error:
@@ -246,7 +246,7 @@ class Replica:
             self._events.put(lambda: self._life.answered(request, answer, time.monotonic()))
 
     def _resign(self, request: Resign) -> None:
-        """The last words: without them, the lease says the same a little later."""
+        """Resign at the end; without this, the lease expires a little later."""
         try:
             self._log.ask(request)
         except UnansweredError as error:

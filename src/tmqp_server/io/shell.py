@@ -75,7 +75,7 @@ _StoreWork = WriteBatch | ReadBatch | CatchUp | CloseStore
 
 
 def _nothing() -> None:
-    """Nobody has listeners."""
+    """Do nothing: there are no listeners."""
 
 
 class Shell:
@@ -160,7 +160,7 @@ class Shell:
     # -- its tasks ------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Carry effects out, until it is cancelled."""
+        """Carry out effects, until cancelled."""
         self.now = clock()
         loop = asyncio_loop()
         if isinstance(loop, DirectLoop):
@@ -192,7 +192,7 @@ class Shell:
             self.attend()
 
     def attend(self) -> None:
-        """Carry out what the turn has for the world."""
+        """Carry out the effects of the turn."""
         if self._attending:
             return  # what an effect led to is carried out behind those before it
         self._attending = True
@@ -222,7 +222,7 @@ class Shell:
         self._due_nearer.set()
 
     async def _run_portions(self) -> None:
-        """Work on a portion whenever others have had their turn, for ever."""
+        """Process a portion whenever others have had their turn, for ever."""
         while True:
             await self._portion_waits.wait()
             self._portion_waits = anyio.Event()
@@ -236,7 +236,7 @@ class Shell:
     # -- connections ----------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> int:
-        """A connection begins; returns what its reader does next."""
+        """Begin a connection; return what its reader does next."""
         number = connection.number
         self._connections[number] = connection
         transport = connection.transport
@@ -247,12 +247,12 @@ class Shell:
         return step & ~EFFECTS
 
     def joined(self, source: Source) -> None:
-        """A source of datagrams has a session now."""
+        """Begin the session of a source of datagrams."""
         self._connections[source.number] = source
         logger.debug("%s: first datagram (session %d)", source.transport.peer, source.number)
 
     def gone(self, connection: Connection | Source) -> None:
-        """A connection has come to its end."""
+        """Handle the end of a connection."""
         number = connection.number
         self.turn.closed(number, self.now())
         self.attend()
@@ -288,7 +288,7 @@ class Shell:
             self._stop()
 
     def close_all(self, reason: str) -> None:
-        """Close every connection politely, those to come as well, and those to other servers."""
+        """Close every connection politely, also those opened later, and those to other servers."""
         self.turn.close_all(reason, self.now())
         self.attend()
 
@@ -360,7 +360,7 @@ class Shell:
     async def send(self, session: int, data: bytes) -> None:
         """Send whole messages to a session, as soon as its peer reads.
 
-        :raises ClientGone: when it is over, or ends while this waits.
+        :raises ClientGone: when the session has ended, or ends while this waits.
         """
         while True:
             outcome = self.turn.send(session, data, self.now())
@@ -426,7 +426,7 @@ class Shell:
             self._all_told.set()
 
     async def wait_until_told(self) -> None:
-        """Wait until the event handlers have heard everything."""
+        """Wait until the event handlers have handled all events."""
         while not self.turn.is_told:
             self._all_told = anyio.Event()
             await self._all_told.wait()
@@ -452,8 +452,9 @@ class Shell:
             self._store_called.set()
 
     async def _run_store(self) -> None:
-        """Begin the store's work, for ever: after everything else that is ready in this round of
-        the event loop."""
+        """Start the store's work, for ever: after everything else that is ready in this round of
+        the event loop.
+        """
         while True:
             await self._store_called.wait()
             self._store_called = anyio.Event()
@@ -495,7 +496,7 @@ class Shell:
         began: float,
         error: BaseException | None,
     ) -> None:
-        """The store has done its work; called by the event loop itself."""
+        """Handle the result of the store's work; called by the event loop itself."""
         if self._tasks is None:
             return  # nobody waits for it any more
         self._store_work = None
@@ -516,7 +517,7 @@ class Shell:
         self._store_closed.set()
 
     async def finish_storage(self) -> None:
-        """Have everything written and the store closed; no connection may be left."""
+        """Write the last batch and close the store; no connection may be left."""
         saving = self.turn.saving
         if saving is None:
             return

@@ -1,4 +1,4 @@
-"""TLS on the server's side: its certificate, and what carries the bytes of a connection."""
+"""TLS on the server's side: its certificate, and the transport of encrypted connections."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class TlsContexts:
     :param policies: the policies in use, in addition to that of the settings.
     :raises ConfigError: as :func:`server_context`.
 
-    Attributes: ``expires_s``, when the certificate does, in Unix time; None where there is none;
-    ``digest`` of its files, as they were when the server began.
+    Attributes: ``expires_s``, when the certificate expires, in Unix time; None if there is none;
+    ``digest``, that of its files when the server started.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class TlsContexts:
             self.of(policy)
 
     def renewed(self, settings: TlsSettings) -> dict[str, ssl.SSLContext]:
-        """TLS with the files as they are now, for each policy that is in use: nothing is changed.
+        """Make the contexts with the current files, for each policy in use, without using them yet.
 
         :raises ConfigError: as :func:`server_context`, and if the policy of ``[tls]`` itself, or
-            whether there is a certificate, is another one: doors have been made for it; or when
-            the certificate has expired.
+            whether there is a certificate, has changed: the doors depend on both; or when the
+            certificate has expired.
         """
         if bool(settings.certificate) != bool(self._settings.certificate):
             raise ConfigError("tls: a reload cannot add or remove the certificate")
@@ -79,16 +79,16 @@ class TlsContexts:
         return found
 
     def replace(self, settings: TlsSettings, contexts: dict[str, ssl.SSLContext]) -> None:
-        """Use these for connections from now on; those that there are keep theirs."""
+        """Use these contexts for new connections; existing connections keep theirs."""
         self._settings = settings
         self._contexts = contexts
         self.expires_s = expiry_of_certificate(settings)
 
     def of(self, policy: str = "") -> tuple[ssl.SSLContext, float] | None:
-        """TLS with a policy, that of ``[tls]`` if it is empty, and how long a handshake may take;
-        None without a certificate.
+        """The context for a policy (empty: that of ``[tls]``), and the time limit of a handshake in
+        seconds; None without a certificate.
 
-        :raises ConfigError: as :func:`server_context`, when it is the first of its policy.
+        :raises ConfigError: as :func:`server_context`, at the first call for a policy.
         """
         if not self._settings.certificate:
             return None
@@ -126,11 +126,11 @@ def digest_of(settings: TlsSettings) -> bytes:
 
 
 def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
-    """TLS with the server's certificate, of the settings' lowest version or newer.
+    """Make the TLS context with the server's certificate, and with the settings' lowest version.
 
-    :param policy: what certificates clients are asked for; empty for what the settings say.
-    :raises ConfigError: when a file cannot be read, is not what it should be, or does not fit the
-        other.
+    :param policy: which certificates clients must show; empty for the settings' policy.
+    :raises ConfigError: when a file cannot be read or is not valid, or certificate and key do not
+        match.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[settings.minimum_version]
@@ -140,7 +140,7 @@ def server_context(settings: TlsSettings, policy: str = "") -> ssl.SSLContext:
         except ssl.SSLError as error:
             words = f"tls.ciphers: {settings.ciphers!r} chooses no cipher of TLS 1.2"
             raise ConfigError(words) from error
-    # So that sending never waits for what the peer has to say first.
+    # So that sending never waits for bytes of the peer.
     context.options |= ssl.OP_NO_RENEGOTIATION
     certificate = Path(settings.certificate)
     key = Path(settings.key or settings.certificate)
@@ -174,7 +174,9 @@ def _take_client_certificates(context: ssl.SSLContext, path: str, policy: str) -
 
 
 def _refuse_revoked(context: ssl.SSLContext, path: str) -> None:
-    """Have each certificate looked up in its authority's list, which must be there and be valid."""
+    """Check each certificate against its authority's revocation list, which must exist and be
+    valid.
+    """
     before = context.cert_store_stats()["crl"]
     _load(context, path, "tls.client_revocations", "lists")
     if context.cert_store_stats()["crl"] == before:
@@ -192,7 +194,7 @@ def _load(context: ssl.SSLContext, path: str, setting: str, what: str) -> None:
 
 
 def _shown(tls: ssl.SSLObject) -> PeerCertificate | None:
-    """The certificate that the peer showed and that was verified; None if it showed none."""
+    """The verified certificate of the peer; None if it has shown none."""
     certificate = tls.getpeercert()
     raw = tls.getpeercert(binary_form=True)
     if not certificate or raw is None:
@@ -221,16 +223,16 @@ class TlsTransport(Transport):
         #: them.
         self._unsent = b""
         self._sending = anyio.Lock()
-        #: There is a key: until then only the handshake sends.
+        #: Whether there is a key: until then, only the handshake sends.
         self._agreed = anyio.Event()
         self.peer = peer
         self.secure = True
         self.waited = False
 
     async def handshake(self) -> None:
-        """Agree on a key.
+        """Perform the TLS handshake.
 
-        :raises OSError: when that fails (``ssl.SSLError``) or the connection ends.
+        :raises OSError: when it fails (``ssl.SSLError``) or the connection ends.
         """
         while True:
             try:
@@ -252,11 +254,11 @@ class TlsTransport(Transport):
                 return
 
     def watch(self, ready: Callable[[], None]) -> bool:
-        """No: a record may be there in part only."""
+        """Return False: a part of a record may have arrived, so a task must read."""
         return False
 
     def unwatch(self) -> None:
-        """There is nothing to take away."""
+        """Do nothing: it is never watched."""
 
     def receive_now(self) -> bytes | None:
         """Return nothing: receiving needs a task."""
@@ -337,14 +339,14 @@ class TlsTransport(Transport):
                 self._unsent = self._unsent[await self._socket.send_some(self._unsent) :]
 
     async def aclose(self) -> None:
-        """Close at once; the end of the stream is as good as a closing alert."""
+        """Close at once, without a closing alert: the end of the stream serves as one."""
         await self._socket.aclose()
 
 
 async def secure(
     sock: socket.socket, peer: str, context: ssl.SSLContext, timeout_s: float
 ) -> TlsTransport:
-    """Go through the handshake; the socket is closed if it fails.
+    """Perform the handshake; the socket is closed if it fails.
 
     :raises OSError: when the peer does not speak TLS, refuses the certificate, or takes too long.
     """
@@ -359,7 +361,7 @@ async def secure(
 
 
 async def agree(transport: TlsTransport, timeout_s: float) -> None:
-    """Go through the handshake of a transport.
+    """Perform the handshake of a transport.
 
     :raises OSError: as :func:`secure`.
     """

@@ -1,10 +1,10 @@
 """Transports of bytes: one small interface, several implementations.
 
-The fast one is a non-blocking socket that is read and written directly and only *waited for*
-through anyio: a send that the kernel accepts immediately costs no task switch.  On asyncio and
-uvloop the socket is *watched*: it is registered once, and the loop calls the reader.  Another one
-wraps any anyio byte stream (a link to another server, tests), where nothing can be sent without
-waiting.  TLS is a third one (``tls.py``).
+The fast implementation is a non-blocking socket that is read and written directly, and only *waited
+for* through anyio: a send that the kernel accepts immediately costs no task switch.  On asyncio and
+uvloop the socket is *watched*: it is registered once, and the loop calls the reader.  The second
+one wraps any anyio byte stream (a link to another server, tests), where nothing can be sent without
+waiting. The third one is TLS (``tls.py``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 #: The bytes of one send: a window into a large piece, without a copy.
 Bytes: TypeAlias = bytes | memoryview
 
-#: What a stream is given at once, so that a slow peer's progress can be seen.
+#: The most bytes that a stream gets at once, so that a slow peer's progress can be seen.
 _SEND_BYTES = 65_536
 
 
@@ -65,11 +65,11 @@ class Transport(Wire):
         raise NotImplementedError
 
     def unwatch(self) -> None:
-        """Watch no longer, if it did."""
+        """Stop watching."""
         raise NotImplementedError
 
     def receive_now(self) -> bytes | None:
-        """As :meth:`receive`, without waiting: None when nothing has come."""
+        """As :meth:`receive`, but without waiting: None if nothing has arrived."""
         raise NotImplementedError
 
     async def receive(self) -> bytes:
@@ -81,7 +81,7 @@ class Transport(Wire):
         raise NotImplementedError
 
     async def aclose(self) -> None:
-        """Close at once; what the kernel has taken still goes out."""
+        """Close at once; bytes that the kernel has accepted are still sent."""
         raise NotImplementedError
 
 
@@ -106,7 +106,9 @@ class SocketTransport(Transport):
         self.is_exact = True
 
     def watch(self, ready: Callable[[], None]) -> bool:
-        """Where asyncio can watch sockets: its loop calls ``ready``, and no task is woken."""
+        """Register the socket with asyncio's loop, which then calls ``ready`` without waking a
+        task.
+        """
         loop = asyncio_loop()
         if loop is None:
             return False
@@ -120,13 +122,13 @@ class SocketTransport(Transport):
         return True
 
     def unwatch(self) -> None:
-        """Take the watch away."""
+        """Stop watching."""
         loop, self._loop = self._loop, None
         if loop is not None and not loop.is_closed():
             loop.remove_reader(self._socket.fileno())
 
     def receive_now(self) -> bytes | None:
-        """The next bytes, if some have come."""
+        """The next bytes; None if nothing has arrived."""
         try:
             return self._read()
         except (BlockingIOError, InterruptedError):
@@ -155,7 +157,7 @@ class SocketTransport(Transport):
                 return data
 
     def send(self, data: Bytes) -> int:
-        """Send what the kernel takes at once."""
+        """Send what the kernel accepts at once; return how many bytes."""
         try:
             return self._socket.send(data)
         except (BlockingIOError, InterruptedError):
@@ -177,7 +179,7 @@ class SocketTransport(Transport):
             raise ConnectionAbortedError("closed on this side") from error
 
     def detach(self) -> socket.socket:
-        """Give the socket up to another transport."""
+        """Give the socket to another transport."""
         self.unwatch()
         return self._socket
 
@@ -190,7 +192,9 @@ class SocketTransport(Transport):
 
 @final
 class StreamTransport(Transport):
-    """Any anyio byte stream: a link to another server, a pair of streams in a test."""
+    """A transport over any anyio byte stream: a link to another server, a pair of streams in a
+    test.
+    """
 
     def __init__(self, stream: anyio.abc.ByteStream, peer: str) -> None:
         self._stream = stream
@@ -203,10 +207,10 @@ class StreamTransport(Transport):
         return False
 
     def unwatch(self) -> None:
-        """There is nothing to take away."""
+        """Do nothing: it is never watched."""
 
     def receive_now(self) -> bytes | None:
-        """A stream gives nothing without waiting."""
+        """Return None: a stream returns nothing without waiting."""
         return None
 
     async def receive(self) -> bytes:
@@ -219,11 +223,13 @@ class StreamTransport(Transport):
             raise ConnectionResetError("the stream broke") from error
 
     def send(self, data: Bytes) -> int:
-        """A stream takes nothing without waiting: 0."""
+        """Return 0: a stream sends nothing without waiting."""
         return 0
 
     async def send_some(self, data: Bytes) -> int:
-        """Wait until some of it was sent: a stream says nothing before it has sent all it got."""
+        """Send the first bytes of ``data``, and wait until all of them were sent, because a stream
+        does not report partial progress.  Return how many bytes.
+        """
         part = bytes(data[:_SEND_BYTES])
         try:
             await self._stream.send(part)
@@ -237,7 +243,7 @@ class StreamTransport(Transport):
 
 
 def peer_name(sock: socket.socket) -> str:
-    """How a log names the other end: ``host:port``, or ``unix`` for a Unix socket."""
+    """The name of a peer for the log: ``host:port``, or ``unix`` for a Unix socket."""
     if sock.family == socket.AF_UNIX:
         return "unix"
     try:

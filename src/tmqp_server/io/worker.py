@@ -25,25 +25,25 @@ from tmqp_server.io.event_loop import thread_caller
 
 __all__ = ["Done", "Worker"]
 
-#: Is called in the event loop with what the work has raised.
+#: Called in the event loop with the exception of the work, or None.
 Done: TypeAlias = Callable[[BaseException | None], None]
-#: None for the end.
+#: None ends the thread.
 _Piece: TypeAlias = tuple[Callable[[], object], Done] | None
 
 
 class Worker:
-    """A thread for an event loop: that of the first :meth:`give`."""
+    """A thread that works for one event loop: that of the first :meth:`give`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._pieces: deque[_Piece] = deque()
-        #: Where a byte is written for each piece; -1 while there is no thread.
+        #: The pipe into which a byte is written for each piece; -1 without a thread.
         self._bell = -1
 
     def give(self, work: Callable[[], object], done: Done) -> None:
         """Run blocking work, after the earlier pieces.
 
-        :param done: is called in the event loop afterwards, unless the loop has ended; it must not
+        :param done: called in the event loop afterwards, unless the loop has ended; it must not
             raise.
         """
         if self._bell < 0:

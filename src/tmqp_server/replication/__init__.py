@@ -1,4 +1,4 @@
-"""Replication: who leads a group of servers, and what each may do; pure decisions, no I/O."""
+"""Replication: decides who leads a group of servers, and what each may do; no I/O."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 Theory of operation.  An attempt that is not answered may have been carried out.  It is repeated
 with the same number and the same bytes until the log answers, so there are two outcomes and no
 third one.  *Done*: the log says so, or it has these very bytes under that number, from an earlier
-attempt.  *Fenced*: the claim does not stand any more, or the number has other bytes.  Who is fenced
-does not know whether an earlier attempt was carried out, and need not know: it ends and answers
-nobody, so that its clients send again what was not confirmed.
+attempt.  *Fenced*: the claim is no longer valid, or the number has other bytes.  A fenced server
+does not know whether an earlier attempt was carried out, and need not know: it ends without
+answering anybody, and its clients repeat what was not confirmed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _PAUSES: Final = Backoff(0.02, 0.5, 0.0)
 
 @final
 class Appending:
-    """Puts an entry into the log for the claim of an epoch.
+    """Appends an entry to the log, with the claim of an epoch.
 
-    Attributes: ``state``; ``request``, what to ask the log for as long as the state is ``ASKING``;
+    Attributes: ``state``; ``request``, the request to the log while the state is ``ASKING``;
     ``reason``, why it is ``FENCED``.
     """
 
@@ -43,7 +43,7 @@ class Appending:
         self._failures = 0
 
     def answered(self, answer: LogAnswer) -> None:
-        """The log has answered an attempt, the last one or an earlier one."""
+        """Handle the log's answer to an attempt, the last one or an earlier one."""
         if self.state != ASKING:
             return
         number = self.request.number
@@ -63,6 +63,8 @@ class Appending:
             self.reason = f"the claim has ended and {by}"
 
     def unanswered(self) -> float:
-        """The log has not answered; returns the pause before the next attempt, in seconds."""
+        """Handle that the log has not answered; return the pause before the next attempt, in
+        seconds.
+        """
         self._failures += 1
         return _PAUSES.delay_s(self._failures)

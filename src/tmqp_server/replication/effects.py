@@ -1,4 +1,4 @@
-"""What a life wants done (``life``): each is carried out, and its outcome told, exactly once."""
+"""The effects of a life (``life``): each is carried out, and its result reported, exactly once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ __all__ = ["Apply", "AskLog", "Begin", "End", "Lead", "LifeEffect"]
 
 
 class AskLog(Record):
-    """Ask the log; answered by ``Life.answered`` or ``Life.unanswered``, with the same request."""
+    """Send a request to the log; answered by ``Life.answered`` or ``Life.unanswered`` with that
+    request.
+    """
 
     __slots__ = ("request",)
 
@@ -20,7 +22,7 @@ class AskLog(Record):
 
 
 class Apply(Record):
-    """Have the store take these entries; answered by ``Life.applied``."""
+    """Let the store apply these entries; answered by ``Life.applied``."""
 
     __slots__ = ("entries",)
 
@@ -29,7 +31,7 @@ class Apply(Record):
 
 
 class Begin(Record):
-    """Have the store make the entry with which a leader begins; answered by ``Life.begin``."""
+    """Let the store make the entry with which a leader begins; answered by ``Life.begin``."""
 
     __slots__ = ("leader",)
 
@@ -38,7 +40,7 @@ class Begin(Record):
 
 
 class Lead(Record):
-    """The store has all there is: recover it, and serve clients."""
+    """Recover the store, which has everything, and serve clients."""
 
     __slots__ = ("leader",)
 
@@ -47,9 +49,9 @@ class Lead(Record):
 
 
 class End(Record):
-    """Answer nobody any more, and give the store back as after a crash; then begin a new life.
+    """Answer no client any more, and close the store as after a crash; then begin a new life.
 
-    ``needs_rebuild`` says that the log has lost what this server has not read.
+    ``needs_rebuild`` says that the log no longer has what this server has not read.
     """
 
     __slots__ = ("needs_rebuild", "reason")

@@ -1,30 +1,30 @@
 """The life of a server in a group: it stands by, claims, completes, leads, and ends.
 
 Theory of operation.  Every server begins as a *standby*: it reads the log and applies what it reads
-to its own store.  When no server leads and it has read everything, it *claims*.  After a claim
-nobody else can append, so a read that finds nothing has found the end of the log: the server
-*completes* its store up to there, appends a ``BEGIN`` entry of its own, and only then *leads*, that
-is, serves clients.
+to its own store.  When no server leads and it has read everything, it *claims*.  After a claim, no
+other server can append, so a read that finds nothing has found the end of the log: the server
+*completes* its store up to there, appends its own ``BEGIN`` entry, and only then *leads*, that is,
+serves clients.
 
-A leader keeps its claim.  When it cannot do so for the whole lease, or the log says that the claim
-does not stand, the life *ends*: the server answers nobody any more, and a new life begins with what
-its disk has.  There is no way back from leader to standby, because a leader's store may have more
-than the log says, and its clients may have been told so.
+A leader renews its claim.  If it cannot do so for the whole lease, or the log says that the claim
+is not valid, the life *ends*: the server answers no client any more, and a new life begins with
+what its disk has.  A leader never becomes a standby again, because its store may have more than the
+log, and its clients may know of it.
 
-A standby waits for the leader's lease.  That a connection to the leader ends and is refused from
-then on would tell it sooner, but it is also what others see of a leader that drains, and who
-claimed over that one would cut it off from what it still has to write.  The one server that knows
-better is the leader's own next life: it finds a claim of its node that is not its own, *gives it
-back*, and lets the others claim first, which have been up all the time.
+A standby waits until the leader's lease expires.  A lost and then refused connection to the leader
+would show the failure sooner, but a draining leader looks the same, and a claim would prevent it
+from writing the rest.  The one server that knows better is the leader's own next life: it finds a
+claim of its node that is not its own, *resigns* it, and lets the others claim first, because they
+are up to date.
 
-*Joining.*  The log keeps what a member needs from its first report on.  So a life begins with a
-look whether the log still has what comes next, then reports, and applies nothing before that report
-is answered.  A server that finds the log too short does not report: it would only keep the others
-from trimming.
+*Joining.* From a member's first report on, the log keeps what the member needs.  So a life first
+checks that the log still has the next entry, then reports, and applies nothing before the report is
+answered.  A server that finds the log too short does not report: it would only keep the others from
+trimming.
 
-The log is asked on four *lines*, each with one request out at a time: the main line, which reads,
-claims and begins, and the lines that keep the claim, report, and trim.  What is not answered is
-asked again after a pause.
+Requests to the log are sent on four *lines*, each with one open request at a time: the main line,
+which reads, claims and begins, and the lines that keep the claim, report, and trim.  An unanswered
+request is repeated after a pause.
 """
 
 from __future__ import annotations
@@ -77,24 +77,25 @@ ENDED: Final = 4
 
 #: Pauses after requests that were not answered, in seconds.
 _PAUSES: Final = Backoff(0.05, 0.5, 0.0)
-#: A claim is kept so often within its lease.
+#: How often a claim is renewed within its lease.
 _KEPT_PER_LEASE: Final = 4
-#: Who has given back the claim of an earlier life lets others claim for so long, in seconds.
+#: After resigning an earlier life's claim, a server lets others claim for this long, in seconds.
 _GIVES_WAY_S: Final = 0.5
-#: How much is read at once.
+#: How many bytes are read at once.
 _READ_BYTES: Final = 4 << 20
 
 
 class LifeSettings:
-    """What a server is in its group: its name, the address for clients, and times in seconds.
+    """The settings of a server in its group: its name, its address for clients, and times in
+    seconds.
 
-    :param lease_s: how long a claim lives without being kept.
+    :param lease_s: how long a claim is valid without being renewed.
     :param watch_s: how long the log is asked to wait for news.
     :param report_s: the time between two reports, at least if there is news, and ten times as much
         if there is none.
     :param trim_s: the time between two looks at the members.
     :param forget_s: how long the log is kept for a member that is silent.
-    :param most_kept: how many entries of it are kept for a member that is behind.
+    :param most_kept: how many entries of the log are kept for a member that is behind.
     """
 
     __slots__ = (
@@ -130,7 +131,7 @@ class LifeSettings:
 
 
 class _Line:
-    """A line to the log: the request that is out, and when there will be another one."""
+    """A line to the log: its open request, and when the next one is due."""
 
     __slots__ = ("due", "failures", "request")
 
@@ -146,7 +147,7 @@ class Life:
 
     :param token: a text that no other life has.
     :param applied: the last entry of the log that the store has.
-    :param effects: gets what is to be done, in order.
+    :param effects: gets the effects, in order.
 
     Attributes: ``state``; ``leader``, who leads as far as is known, this server included; ``last``,
     the last number of the log that was seen; ``read``, the last entry that was read; ``settings``;
@@ -189,7 +190,7 @@ class Life:
         self._go_on(now)
 
     def answered(self, request: LogRequest, answer: LogAnswer, now: float) -> None:
-        """The log has answered a request; one that is not waited for any more is ignored."""
+        """Handle the log's answer to a request; answers that are no longer awaited are ignored."""
         if self.state == ENDED:
             return
         line = self._line_of(request)
@@ -209,7 +210,9 @@ class Life:
             self._trim_answered(answer, now)
 
     def unanswered(self, request: LogRequest, now: float) -> None:
-        """The log has not answered a request: whether it was carried out is not known."""
+        """Handle that the log has not answered a request, which may or may not have been carried
+        out.
+        """
         line = self._line_of(request)
         if self.state == ENDED or line is None:
             return
@@ -221,7 +224,7 @@ class Life:
         line.due = now + pause_s
 
     def applied(self, carried: int, now: float) -> None:
-        """The store has taken the entries that it was given; its disk has those to ``carried``."""
+        """Handle that the store has applied the entries; its disk has those up to ``carried``."""
         self._is_applying = False
         self.carried(carried, now)
         if self.state == COMPLETING and self._appending is not None:
@@ -234,13 +237,13 @@ class Life:
             self._go_on(now)
 
     def carried(self, number: int, now: float) -> None:
-        """The store's disk has the entries to a number: they need not be read again."""
+        """Note that the disk has the entries up to a number: they need not be read again."""
         self._carried = number
         if self._has_joined and self._report.request is None and self.state != ENDED:
             self._report_later(now)
 
     def begin(self, entry: LogEntry, now: float) -> None:
-        """The entry with which to begin, as the store has made it."""
+        """Append the entry with which to begin, which the store has made."""
         if self.state != COMPLETING:
             return
         leader = self.leader
@@ -250,11 +253,11 @@ class Life:
         self._kept_in_time(now)
 
     def fenced(self, reason: str) -> None:
-        """The store could not append, or cannot continue."""
+        """End the life: the store could not append, or cannot continue."""
         self._end(reason)
 
     def stop(self) -> None:
-        """Stop in order: a leader gives its claim back, behind what its store has appended."""
+        """Stop cleanly: a leader resigns, after what its store has appended."""
         if self.state in (COMPLETING, LEADER) and self.leader is not None:
             self._out.append(AskLog(Resign(self.leader)))
         self._end("the server stops")
@@ -269,7 +272,7 @@ class Life:
         return min(due, self._kept_at + self._settings.lease_s)
 
     def on_deadline(self, now: float) -> None:
-        """Something is due."""
+        """Send the requests that are due."""
         if self.state == ENDED or not self._kept_in_time(now):
             return
         for line in self._lines:
@@ -287,7 +290,7 @@ class Life:
                 self._ask(line, ListMembers())
 
     def _kept_in_time(self, now: float) -> bool:
-        """Whether the claim may still stand; else the life ends."""
+        """Return whether the claim may still be valid; if not, end the life."""
         if now < self._kept_at + self._settings.lease_s:
             return True
         self._end(f"the claim could not be kept for {self._settings.lease_s:g} s")
@@ -296,7 +299,7 @@ class Life:
     # -- the main line --------------------------------------------------------------------------
 
     def _go_on(self, now: float) -> None:
-        """Ask what comes next on the main line, unless something is out."""
+        """Send the next request on the main line, unless one is open."""
         if self._main.request is not None or self._is_applying:
             return
         self._main.due = math.inf
@@ -333,7 +336,9 @@ class Life:
             self._ask(self._main, WatchLog(self.last, epoch, self._settings.watch_s))
 
     def _is_left_behind(self, leader: Leader) -> bool:
-        """Whether a claim is that of an earlier life of this server: two never run at a time."""
+        """Whether a claim is that of an earlier life of this server, of which only one runs at a
+        time.
+        """
         return leader.node == self._settings.node and leader.token != self._token
 
     def _claim(self) -> None:
@@ -391,7 +396,7 @@ class Life:
             self._go_on(now)
 
     def _claimed(self, leader: Leader, now: float) -> None:
-        """This server may append, and nobody else."""
+        """Begin to complete the store: from now on, only this server may append."""
         self.state = COMPLETING
         self.leader = leader
         self._kept_at = now

@@ -1,12 +1,11 @@
-"""How far the members of a group are, and which entries of the log nobody needs any more.
+"""How far the members of a group have read, and which entries of the log no member needs any more.
 
 Theory of operation.  Each member reports the last entry that its disk has.  The leader may trim
 what all of them have.  A member that has not reported for ``forget_s``, by the leader's clock, does
-not count: it may have to be rebuilt from a backup when it returns.  Nor does one that is more than
-``most_kept`` entries behind, or behind at all when the log has little room left: the log must not
-fill up on account of a disk that is too slow, for then the whole group could not write.
-A new leader gives every member the whole time again, because it does not know since when one is
-silent.
+not count: it may have to be rebuilt with a copy when it returns.  Nor does one that is more than
+``most_kept`` entries behind, or behind at all when the log has little room left: a slow disk must
+not fill up the log, because then the whole group could not write. A new leader gives every member
+the whole time again, because it does not know for how long a member has been silent.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ class MemberTable:
         self._most_kept = most_kept
         self._is_full = False
         self.members: list[Member] = []
-        #: Of each node: how many reports it has made, and when that was seen first.
+        #: For each node, how many reports it has made, and when this number was first seen.
         self._heard: dict[str, tuple[int, float]] = {}
 
     def learn(self, members: list[Member], now: float, is_full: bool = False) -> None:
-        """Take the reports that there are, and whether the log has little room left."""
+        """Take the members' reports, and whether the log has little room left."""
         self._is_full = is_full
         for each in members:
             before = self._heard.get(each.node)
@@ -46,13 +45,13 @@ class MemberTable:
         self.members = members  # last: another thread may look
 
     def silent_s(self, node: str, now: float) -> float:
-        """For how long a member that was learnt of has not reported."""
+        """For how long a known member has not reported."""
         return now - self._heard[node][1]
 
     def needed(self, node: str, own: int, now: float) -> int:
-        """The first entry that somebody needs.
+        """The first entry that a member needs.
 
-        :param node: the leader, which knows about itself: it has all up to ``own``.
+        :param node: the leader, which itself has all entries up to ``own``.
         """
         if self._is_full:
             return own + 1

@@ -1,17 +1,17 @@
-"""How a server gets a copy of what its group keeps, when the log has lost what it still needs.
+"""How a server gets a copy of its group's store when the log no longer has what the server needs.
 
 Theory of operation.  A copy of another server's disk reaches up to some entry of the log, and it
-takes a while to fetch.  Meanwhile the leader would trim the log beyond that entry, because nobody
-it knows of needs what follows, and the copy would be worth nothing.  So the log is *held* first:
-the server reports, as a member does, that it has what was trimmed and nothing more, and looks
-whether nothing else has been trimmed by then.  From there on the leader, and whoever leads after
-it, keeps the log for this server.  It reports again from time to time while it fetches the copy.
+takes a while to fetch.  Meanwhile the leader would trim the log beyond that entry, because no known
+member needs the next ones, and the copy would be useless.  So the log is *held* first: the server
+reports, as a member does, that it has the trimmed entries and no others, and checks that no more
+were trimmed until then.  From then on, the leader and its successors keep the log for this server.
+It reports again from time to time while it fetches the copy.
 
-In the end the copy is *compared* with the log: only if the log has the entry behind the copy's last
-one is the copy of use.  It has not if the copy is that of a server that is itself behind, or if the
-log could not be held any longer; then the log is held again, and another copy is fetched.
+In the end, the copy is *compared* with the log: it is usable only if the log has the entry after
+the copy's last one.  It is not if it comes from a server that is itself behind, or if the log could
+not be held any longer; then the log is held again, and another copy is fetched.
 
-A program that ends on the way leaves nothing behind but its report, and begins from nothing.
+A program that is interrupted leaves only its report behind, and begins again.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ READY: Final = 6
 
 @final
 class Rebuilding:
-    """The fetching of one copy.
+    """Fetches one copy.
 
-    :param node: the server's name in its group; no other life of it is there meanwhile.
+    :param node: the server's name in its group; it must not be running.
     :param address: where clients reach it.
 
-    Attributes: ``state``; in all but ``COPYING`` and ``READY`` the log is to be asked for
-    :attr:`request`, again and again until it answers.
+    Attributes: ``state``; in all states except ``COPYING`` and ``READY``, send :attr:`request` to
+    the log, again and again until it answers.
     """
 
     __slots__ = ("_address", "_copied", "_held", "_node", "_reports", "state")
@@ -65,7 +65,7 @@ class Rebuilding:
 
     @property
     def request(self) -> LogRequest:
-        """What to ask the log; while a copy is fetched, the report that holds the log."""
+        """The request to the log; while a copy is fetched, the report that holds the log."""
         if self.state == _LISTING:
             return ListMembers()
         if self.state == _LOOKING:
@@ -77,7 +77,7 @@ class Rebuilding:
         return Report(Member(self._node, self._address, self._held, self._reports))
 
     def answered(self, answer: LogAnswer) -> None:
-        """The log has answered :attr:`request`."""
+        """Handle the log's answer to :attr:`request`."""
         if self.state == _LISTING:
             assert isinstance(answer, Members), "a list of members has one kind of answer"
             known = [each.reports for each in answer.members if each.node == self._node]
@@ -90,7 +90,7 @@ class Rebuilding:
             self._looked(answer.first)
 
     def _looked(self, first: int) -> None:
-        """``first`` is the lowest number that the log has."""
+        """Continue with ``first``, the lowest number that the log has."""
         needed = (self._copied if self.state == _COMPARING else self._held) + 1
         if self.state == _LOOKING or first > needed:
             self._held = first - 1
@@ -100,12 +100,12 @@ class Rebuilding:
             self.state = READY if self.state == _COMPARING else COPYING
 
     def hold_on(self) -> None:
-        """The copy takes time: :attr:`request` is a new report, to be made once."""
+        """Make :attr:`request` a new report, to be sent once, because the copy takes time."""
         assert self.state == COPYING, "it is held for a copy"
         self._reports += 1
 
     def copied(self, number: int) -> None:
-        """There is a copy, whose last entry of the log has this number."""
+        """Note a complete copy, and the number of its last entry of the log."""
         assert self.state == COPYING, "nothing else is waited for"
         self._copied = number
         self.state = _COMPARING

@@ -1,4 +1,4 @@
-"""What a server knows of its group at a moment, for operators."""
+"""What a server knows about its group at one moment, for operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tmqp_server.replication.life import CLAIMING, COMPLETING, ENDED, LEADER, ST
 
 __all__ = ["GROUP_ROLES", "GroupView", "view_of"]
 
-#: What the states of a life are called by operators.
+#: The roles that operators see, by the state of a life.
 _ROLES: Final = {
     LEADER: "leader",
     STANDBY: "standby",
@@ -18,19 +18,19 @@ _ROLES: Final = {
     COMPLETING: "claiming",
     ENDED: "ended",
 }
-#: What a server of a group may be.
+#: All roles of a server in a group.
 GROUP_ROLES: Final = tuple(dict.fromkeys(_ROLES.values()))
 #: A member reports every 10 s if there is no news; one that has missed three reports is silent.
 _SILENT_S: Final = 30.0
 
 
 class GroupView(Record):
-    """A look at a group from one of its servers.
+    """The view of a group from one of its servers.
 
-    Attributes: ``role`` of this server, one of ``GROUP_ROLES``; ``epoch`` of the newest claim that
-    it knows, 0 for none; ``leader`` is the address of who leads for clients, empty for nobody;
-    ``applied`` is the last entry of the log that this server has, ``behind`` how many more it knows
-    of; ``members``, all that it knows of, itself included.
+    Attributes: ``role`` of this server, one of ``GROUP_ROLES``; ``epoch`` of the newest known
+    claim, 0 for none; ``leader``, the leader's address for clients, empty if there is none;
+    ``applied``, the last entry of the log that this server has, ``behind``, how many later entries
+    it knows of; ``members``, all known members, itself included.
     """
 
     __slots__ = ("applied", "behind", "epoch", "leader", "members", "role")
@@ -53,7 +53,7 @@ class GroupView(Record):
 
 
 def view_of(life: Life, appended: int, now: float) -> GroupView:
-    """What is to be seen of a life now.
+    """The current view of a life.
 
     :param appended: the last entry that the store of a leader has appended.
     """

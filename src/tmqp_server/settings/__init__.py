@@ -1,7 +1,7 @@
-"""The parts of the server's configuration that say what the broker is to be like.
+"""The sections of the server's configuration.
 
-``config.py`` reads the file and owns the server's own settings; each module here reads one kind of
-table and checks it.  ``assembly.py`` makes the broker from all of them.
+``config.py`` reads the file and has the server's own settings; each module here reads and checks
+one kind of table.  ``wiring/assembly.py`` makes the broker from them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The settings of the admin door, ``[admin]``: short for one of ``[[doors]]``."""
+"""The settings of the admin door, ``[admin]``: a short form of a table in ``[[doors]]``."""
 
 from __future__ import annotations
 

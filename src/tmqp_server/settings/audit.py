@@ -1,4 +1,4 @@
-"""The settings of the audit, ``[audit]``: where it is written that somebody changed something."""
+"""The settings of the audit, ``[audit]``: where changes are recorded."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _file(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
 
 @attrs.frozen(kw_only=True)
 class AuditSettings:
-    """Who asked for which change; the last 1,000 are kept in memory whatever else is said here."""
+    """Where to record requested changes; the last 1,000 records are always kept in memory."""
 
     enabled: bool = attrs.field(default=True, validator=_flag)
-    """Whether anything is noted."""
+    """Whether changes are recorded."""
 
     file: str = attrs.field(default="", validator=_file)
-    """A file to which an object of JSON is appended for each change; empty for none.  It is made
-    with the mode 0600, and opened again by SIGHUP."""
+    """A file to which a JSON object is appended for each change; empty for none.  It is created
+    with mode 0600, and SIGHUP opens it again."""
 
     log: bool = attrs.field(default=False, validator=_flag)
     """Whether the log has a line for each change, by the logger ``tmqp_server.audit``."""

@@ -1,4 +1,4 @@
-"""What all parts of the configuration check alike, and the error they raise."""
+"""Checks that all sections of the configuration share, and the error that they raise."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConfigError(Exception):
 def positive(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     """Validate a field of an attrs class: a number above 0.
 
-    :raises ConfigError: when it is not one; so for the others here.
+    :raises ConfigError: when it is not; the other checks here do the same.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise ConfigError(f"{attribute.name} must be a positive number, got {value!r}")
@@ -47,13 +47,15 @@ def whole(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
 
 
 def text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Validate a field of an attrs class: a text, which may be empty."""
+    """Validate a field of an attrs class: a string, which may be empty."""
     if not isinstance(value, str):
         raise ConfigError(f"{attribute.name} must be a string, got {value!r}")
 
 
 def known(table: Mapping[str, Any], names: Iterable[str], prefix: str) -> dict[str, Any]:
-    """The table, all of whose keys must be among *names*; *prefix* says where it is."""
+    """Return the table after a check that all its keys are among *names*; *prefix* is its name and
+    a dot.
+    """
     names = list(names)
     for key in table:
         if key not in names:
@@ -66,7 +68,7 @@ def known(table: Mapping[str, Any], names: Iterable[str], prefix: str) -> dict[s
 
 
 def settings_of(kind: type[_Settings], table: Mapping[str, Any], section: str) -> _Settings:
-    """Make settings of a section: an attrs class, whose fields are the keys.
+    """Make the settings of a section: an object of an attrs class whose fields are the keys.
 
     :raises ConfigError: for an unknown or missing key, or a bad value.
     """

@@ -1,4 +1,4 @@
-"""The settings of a cluster, ``[cluster]``: which part this server has in it (F133)."""
+"""The settings of a cluster, ``[cluster]``: this server's part in it (F133)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ClusterConfig:
     """The secret of the cluster, the same on all nodes."""
 
     role: str = attrs.field()
-    """``master`` takes slaves, ``slave`` connects to masters, ``both`` does both."""
+    """``master`` accepts slaves, ``slave`` connects to masters, ``both`` does both."""
 
     masters: tuple[Address, ...] = attrs.field(default=(), converter=_masters)
     """Addresses of the masters."""
@@ -89,10 +89,10 @@ class ClusterConfig:
     """Patterns ``channel/queue`` for traffic accepted from other nodes."""
 
     forward_kinds: tuple[str, ...] = _text_list(*_KINDS)
-    """Kinds of messages that go to the masters."""
+    """Kinds of messages that are forwarded to the masters."""
 
     accept_kinds: tuple[str, ...] = _text_list(*_KINDS)
-    """Kinds of messages that are taken from other nodes."""
+    """Kinds of messages that are accepted from other nodes."""
 
     filter: str = attrs.field(default="", validator=text)
     """A filter in Python: ``module:Class``, a subclass of ``NodeFilter``."""
@@ -101,13 +101,14 @@ class ClusterConfig:
     """Report settled messages to other nodes, and remove messages that they have settled (F63)."""
 
     buffer_bytes: int = attrs.field(default=16_777_216, validator=whole)
-    """Bytes that wait for one master that is away or slow; the oldest messages make room."""
+    """How many bytes may wait for one master that is not connected or slow; beyond this, the oldest
+    messages are dropped."""
 
     reconnect_min_s: float = attrs.field(default=0.5, validator=positive)
-    """Seconds between the first two tries to connect to a master."""
+    """Seconds between the first two attempts to connect to a master."""
 
     reconnect_max_s: float = attrs.field(default=30.0, validator=positive)
-    """The longest time between two tries."""
+    """The longest time between two attempts, in seconds."""
 
     def __attrs_post_init__(self) -> None:
         if len(self.name.encode()) > MAX_NAME_BYTES:

@@ -1,4 +1,4 @@
-"""The settings of further doors, ``[[doors]]``: protocols, and where they listen."""
+"""The settings of further doors, ``[[doors]]``: their protocols, addresses and options."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class UdpSettings:
     """What those may cost whose datagrams come in by one ``udp://`` address."""
 
     max_sessions: int = attrs.field(default=1_000, validator=whole)
-    """Source addresses that can have a session at a time; datagrams of further ones are dropped."""
+    """How many source addresses may have a session at a time; datagrams of further ones are
+    dropped."""
 
     max_sessions_per_address: int = attrs.field(default=100, validator=whole)
     """The same for one host that is not this machine."""
@@ -74,29 +75,29 @@ class DoorSettings:
     """The name of its protocol."""
 
     listen: tuple[Address, ...] = ()
-    """Where it listens for connections; if nothing is given, and no address for datagrams either,
-    the protocol's own port on 127.0.0.1."""
+    """The addresses for connections; if there are none, and none for datagrams either, the
+    protocol's own port on 127.0.0.1."""
 
     limits: Mapping[str, Any] = attrs.field(factory=dict)
     """Limits for one peer: fields of the protocol's limits."""
 
     tls: bool = False
-    """Whether it speaks TLS."""
+    """Whether it uses TLS."""
 
     acts_as: str = ""
-    """The entry of ``[access]`` that a client is that brings no credentials; in the file ``as``."""
+    """The entry of ``[access]`` for clients without credentials; ``as`` in the file."""
 
     allow: tuple[Network, ...] = ()
-    """From where clients may connect; from everywhere if it is empty."""
+    """The networks from which clients may connect; empty for all."""
 
     options: Mapping[str, Any] = attrs.field(factory=dict)
     """The protocol's own options."""
 
     datagrams: tuple[Address, ...] = ()
-    """Where it listens for datagrams; in the file ``udp://HOST:PORT`` in ``listen``."""
+    """The addresses for datagrams; ``udp://HOST:PORT`` in ``listen`` in the file."""
 
     udp: UdpSettings = attrs.field(factory=UdpSettings)
-    """What those may cost who send them."""
+    """The limits for sources of datagrams."""
 
     aliases: Mapping[str, str] = attrs.field(factory=dict)
     """Aliases: names of the protocol mapped to channels."""
@@ -172,7 +173,7 @@ def _udp_settings(table: Mapping[str, Any]) -> UdpSettings:
 def _addresses(
     values: Sequence[object], key: str, *, tls: bool
 ) -> tuple[tuple[Address, ...], tuple[Address, ...]]:
-    """Addresses for connections, and those for datagrams."""
+    """Addresses for connections, and addresses for datagrams."""
     streams: list[Address] = []
     datagrams: list[Address] = []
     for value in values:
@@ -212,7 +213,7 @@ def door_option(text: str) -> DoorSettings:
 
 
 def _address(value: object, key: str, *, tls: bool, written: str = "") -> Address:
-    """``HOST:PORT`` or ``unix:PATH``; *written* is how the file has it if not so."""
+    """``HOST:PORT`` or ``unix:PATH``; *written* is the text in the file, if it differs."""
     if not isinstance(value, str) or not (value or written):
         raise ConfigError(f"{key}: an address must be a string, got {value!r}")
     is_path = value.startswith("unix:")

@@ -1,12 +1,12 @@
 """The settings that name users' classes: ``[handlers]`` and ``[custom_routers]``.
 
-A class is written as ``"module:Class"``, or as a table with the arguments it is made with::
+A class is written as ``"module:Class"``, or as a table with its arguments::
 
     [handlers]
     audited = "our.handlers:Audited"
     twice = { class = "our.handlers:Retry", arguments = { times = 2 } }
 
-The module is imported as any other, so it must be installed or stand on ``PYTHONPATH``.
+The module is imported as any other, so it must be installed or on ``PYTHONPATH``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _T = TypeVar("_T")
 
 @attrs.frozen
 class ClassSetting:
-    """A class in the configuration: where it is, and what it is made with.
+    """A class in the configuration, and its arguments.
 
-    ``key`` is where the configuration names it, for messages.
+    ``key`` is its key in the configuration, for messages.
     """
 
     key: str
@@ -57,10 +57,10 @@ def class_settings(table: object, key: str) -> dict[str, ClassSetting]:
 
 
 def load_object(key: str, path: str) -> Any:
-    """What stands at ``module:attribute``.
+    """Load the object at ``module:attribute``.
 
-    :param key: where the configuration names it.
-    :raises ConfigError: when it is not there, or its module cannot be imported.
+    :param key: its key in the configuration.
+    :raises ConfigError: when it does not exist, or its module cannot be imported.
     """
     module_name, _, name = path.partition(":")
     try:
@@ -75,9 +75,9 @@ def load_object(key: str, path: str) -> Any:
 
 
 def load(setting: ClassSetting, kind: type[_T]) -> _T:
-    """Import the class and make its object.
+    """Import the class and make an object of it.
 
-    :raises ConfigError: when that fails, or the object is no *kind*; the text says why.
+    :raises ConfigError: when that fails, or the object is not a *kind*; the text says why.
     """
     path = f"{setting.module}:{setting.name}"
     place = f"{setting.key}: {path}"

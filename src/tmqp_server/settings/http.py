@@ -1,4 +1,4 @@
-"""The settings of HTTP bindings, ``[http]``: what may be called, how long, how large."""
+"""The settings of HTTP bindings, ``[http]``: which URLs may be called, with which limits."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def _prefixes(value: object) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class HttpSettings:
-    """What HTTP bindings may do."""
+    """The URLs that HTTP bindings may call, and the limits of calls."""
 
     allow: tuple[str, ...] = attrs.field(default=(), converter=_prefixes)
-    """Prefixes of the URLs that may be called; none, and HTTP bindings are refused with 501."""
+    """Prefixes of the URLs that may be called; if empty, HTTP bindings are refused with 501."""
 
     timeout_s: float = attrs.field(default=10.0, validator=positive)
-    """Seconds in which a call is answered, or has failed."""
+    """Seconds after which an unanswered call has failed."""
 
     max_concurrent: int = attrs.field(default=16, validator=whole)
-    """Simultaneous calls; further ones wait, which counts towards their timeout."""
+    """How many calls run at a time; further ones wait, which counts towards their timeout."""
 
     max_response_bytes: int = attrs.field(default=1_048_576, validator=whole)
-    """Bytes of an answer; a call with a larger one has failed."""
+    """The largest answer in bytes; a call with a larger one has failed."""
 
 
 def http_settings(table: Mapping[str, Any]) -> HttpSettings:

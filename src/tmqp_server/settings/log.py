@@ -1,4 +1,4 @@
-"""The settings of the log, ``[log]``: how much is written, and how."""
+"""The settings of the log, ``[log]``: its level and its format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tmqp_server.settings.checks import ConfigError, known
 
 __all__ = ["FORMATS", "LEVELS", "LogSettings", "log_settings"]
 
-#: From most to least.
+#: The log levels, from most to least.
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("plain", "json")
 
@@ -27,13 +27,13 @@ def _one_of(words: tuple[str, ...]) -> Any:
 
 @attrs.frozen(kw_only=True)
 class LogSettings:
-    """What is written to standard error."""
+    """How the log is written to standard error."""
 
     level: str = attrs.field(default="info", validator=_one_of(LEVELS))
-    """The least important lines that are written: ``debug``, ``info``, ``warning`` or ``error``."""
+    """The lowest level that is written: ``debug``, ``info``, ``warning`` or ``error``."""
 
     format: str = attrs.field(default="plain", validator=_one_of(FORMATS))
-    """``plain`` for people, or ``json``, an object a line."""
+    """``plain`` for people, or ``json`` for one JSON object per line."""
 
 
 def log_settings(table: Mapping[str, Any]) -> LogSettings:

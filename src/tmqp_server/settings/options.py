@@ -1,8 +1,8 @@
-"""The settings of channels and queues: the defaults, and what is created at the start.
+"""The settings of channels and queues: the defaults, and those to create at the start.
 
-``[channel]`` and ``[queue]`` are what channels and queues start from; ``[[channels]]`` are created
-when the server starts, unless they are there.  The keys are the options that are declared in
-``tmqp.models.options``, by their names; units stand last.
+``[channel]`` and ``[queue]`` are the defaults of channels and queues; ``[[channels]]`` are created
+when the server starts, unless they exist.  The keys are the names of the options that
+``tmqp.models.options`` declares, with a unit as the last word.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _CHANNEL: Final = {each.name: each for each in CHANNEL_OPTIONS}
 QUEUE_KEYS: Final = tuple(_QUEUE)
 #: The keys of ``[channel]``.
 CHANNEL_KEYS: Final = tuple(_CHANNEL)
-#: Older names of keys, and those that they have now.
+#: Former names of keys, and the current ones.
 _OLDER: Final = {
     each.kept: each.name for each in (*QUEUE_OPTIONS, *CHANNEL_OPTIONS) if each.kept != each.name
 }
@@ -103,7 +103,7 @@ def queue_changes(table: Mapping[str, Any], prefix: str) -> QueueChanges:
 
 
 def _renamed(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The table with the names that its keys have now."""
+    """The table with the current names of its keys."""
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = _OLDER.get(key, key)
@@ -116,7 +116,7 @@ def _renamed(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _value_of(option: Option, value: object, key: str) -> object:
-    """The value of an option, as its kind demands."""
+    """Read the value of an option, according to its kind."""
     if option.kind == STATUS:
         return word_of(value, key, STATUS_HEADER_WORDS)
     if option.kind == FLAG:
@@ -147,7 +147,7 @@ def _address(value: object, key: str) -> tuple[str, int]:
 def channel_changes(
     table: Mapping[str, Any], prefix: str, queue: QueueChanges | None = None
 ) -> ChannelChanges:
-    """Read options of a channel, whose queues start from *queue*.
+    """Read options of a channel; *queue* has the defaults of its queues.
 
     :raises ConfigError: for an unknown key or a bad value.
     """

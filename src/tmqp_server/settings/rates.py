@@ -1,4 +1,4 @@
-"""How fast clients and addresses may be, ``[rates]``; 0 is no limit."""
+"""The rate limits of clients and addresses, ``[rates]``; 0 for no limit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def _networks(value: object) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class RateSettings:
-    """Who sends faster than this is not read from for a while: it waits, and nothing is refused."""
+    """Rate limits.  The server pauses reading from a client that sends faster, and refuses nothing
+    that it sends.
+    """
 
     client_messages_per_s: float = attrs.field(default=0, validator=_rate)
     """Messages that one connection may push per second."""
@@ -61,8 +63,8 @@ class RateSettings:
     """How much may arrive at once, as seconds of the rate."""
 
     exempt: tuple[str, ...] = attrs.field(default=(), converter=_networks)
-    """Networks to whose addresses the limits of addresses do not apply, such as proxies and nodes
-    of the cluster; to loopback and Unix sockets they never do."""
+    """Networks to which the limits of addresses do not apply, for example those of proxies and
+    cluster nodes; the limits never apply to loopback and Unix sockets."""
 
 
 def rate_settings(table: Mapping[str, Any]) -> RateSettings:

@@ -1,4 +1,4 @@
-"""The settings of a group of servers with one log, ``[replication]``."""
+"""The settings of a replication group, ``[replication]``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _log(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
 def _servers_of(log: str) -> tuple[list[str], str]:
     """The servers of a log, ``host:port`` each, and the name of the group there.
 
-    :raises ConfigError: when the text does not say that.
+    :raises ConfigError: when the text is not of this form.
     """
     form = "write etcd://HOST:PORT,HOST:PORT,HOST:PORT/NAME"
     if not log.startswith(_SCHEME):
@@ -94,9 +94,9 @@ def _copies(_instance: object, attribute: attrs.Attribute[Any], value: object) -
 
 
 def check_source(url: str) -> None:
-    """Refuse what is not the URL of an admin door.
+    """Check that a text is the URL of an admin door.
 
-    :raises ConfigError: for another text.
+    :raises ConfigError: when it is not.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
@@ -119,7 +119,7 @@ def _shard(_instance: object, attribute: attrs.Attribute[Any], value: object) ->
 
 @attrs.frozen(kw_only=True)
 class ReplicationConfig:
-    """This server's part in a group of servers that share a log."""
+    """This server's part in a replication group."""
 
     log: str = attrs.field(validator=_log)
     """The address of the log: ``etcd://HOST:PORT,HOST:PORT,HOST:PORT/NAME``, with the unique name
@@ -136,7 +136,7 @@ class ReplicationConfig:
     """The group's part of the channels; so far there is only part 0."""
 
     lease_s: int = attrs.field(default=2, validator=_lease)
-    """Seconds after which others take over from a leader that has gone."""
+    """Seconds without a sign of life after which other servers take over from a leader."""
 
     timeout_s: float = attrs.field(default=0.7, validator=positive)
     """Seconds to wait for a server of etcd before trying the next one."""
@@ -152,16 +152,16 @@ class ReplicationConfig:
     ``http://HOST:PORT`` each."""
 
     token: str = attrs.field(default="", validator=text, repr=False)
-    """The token that is shown there."""
+    """The token for these admin doors."""
 
     user: str = attrs.field(default="", validator=text)
     """The name to log in to etcd with; empty for no log-in."""
 
     password: str = attrs.field(default="", validator=text, repr=False)
-    """The password that belongs to it."""
+    """The password of this user."""
 
     ca: str | None = attrs.field(default=None, validator=_path)
-    """The certificates that sign those of etcd, in PEM; with it TLS is spoken."""
+    """The certificates that sign those of etcd, in PEM; with them, TLS is used."""
 
     certificate: str | None = attrs.field(default=None, validator=_path)
     """The certificate to show to etcd, in PEM, if it asks for one."""
@@ -198,7 +198,7 @@ class ReplicationConfig:
     def told(self, listen: tuple[Address, ...]) -> Address:
         """The address of this server that clients get.
 
-        :raises ConfigError: when it listens nowhere that can be told.
+        :raises ConfigError: when no address of the server can be used by clients.
         """
         if self.address is not None:
             return self.address

@@ -117,7 +117,7 @@ def binding_of(table: Mapping[str, Any], prefix: str) -> BindingOptions:
 
 
 def word_of_number(words: Mapping[str, int], value: int) -> str | int:
-    """The word of a number; the number itself if it has none."""
+    """The word for a number; the number itself if it has none."""
     return next((word for word, each in words.items() if each == value), value)
 
 

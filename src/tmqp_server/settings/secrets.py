@@ -1,4 +1,4 @@
-"""Files that hold a secret and are named by an option."""
+"""Reads and writes files with secrets that options name."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _MOST_BYTES: Final = 65_536
 
 
 def read_secret(name: str) -> str:
-    """The text of a file.  That other users can open it is said in the log, as of a data directory.
+    """Read the secret in a file; log a warning if other users can read the file.
 
-    :raises ConfigError: when it cannot be read; nothing of what it holds is repeated.
+    :raises ConfigError: when it cannot be read, is too large, or is not text; the message does not
+        show the secret.
     """
     path = Path(name)
     try:
@@ -47,10 +48,10 @@ def read_secret(name: str) -> str:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Make a file that only its owner can read.
+    """Create a file that only its owner can read.
 
-    :raises FileExistsError: when there is one: a secret is not written over.
-    :raises OSError: when it cannot be made.
+    :raises FileExistsError: when it exists: a secret is never overwritten.
+    :raises OSError: when it cannot be created.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:

@@ -1,8 +1,10 @@
-"""Where settings come from: a file, the environment, options of the command; which one wins.
+"""The sources of settings: a file, the environment and options of the command, and their
+precedence.
 
-``TMQP_SERVER_SECTION__KEY`` is the key ``key`` of the table ``section``; two underscores go one
-table deeper.  A value is written as in the file, or is a text.  A name that ends in ``_FILE`` names
-a file that holds the value, so that no secret is in the environment.
+``TMQP_SERVER_SECTION__KEY`` is the key ``key`` of the table ``section``; two underscores lead to a
+table within a table.  A value is written as in the file, or is a string.  If a name ends in
+``_FILE``, its value is the path of a file with the actual value, so that no secret is in the
+environment.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ _BLANK: Final = "***"
 def environment_table(
     environment: Mapping[str, str], read_file: Callable[[str], str]
 ) -> dict[str, Any]:
-    """The settings of the environment, as a configuration file would have them.
+    """The settings in the environment, as the tables of a configuration file.
 
     :param read_file: reads the file of this name.
-    :raises ConfigError: for two variables of which one is in the way of the other.
+    :raises ConfigError: when two variables contradict each other.
     """
     table: dict[str, Any] = {}
     for name in sorted(environment):
@@ -56,7 +58,7 @@ def environment_table(
 
 
 def _value_of(text: str) -> Any:
-    """A value as TOML has it; anything else is a text."""
+    """Read a value as TOML; if it is not TOML, it is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
     except tomllib.TOMLDecodeError:
@@ -64,7 +66,7 @@ def _value_of(text: str) -> Any:
 
 
 def merged(table: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
-    """Both tables in one; where both have a value, that of *stronger*."""
+    """Merge two tables; if both have a value, that of *stronger* wins."""
     result = dict(table)
     for key, value in stronger.items():
         before = result.get(key)
@@ -76,7 +78,7 @@ def merged(table: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, A
 
 
 def flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a table and of those in it, by their names with dots."""
+    """The values of a table and of its subtables, with dotted names."""
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from flattened(value, f"{prefix}{key}.")
@@ -88,12 +90,12 @@ def flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def hidden(name: str, value: Any) -> Any:
-    """The value of a setting, or stars in the place of a secret."""
+    """The value of a setting; asterisks if it is a secret."""
     return _BLANK if name.rpartition(".")[2] in _SECRETS else value
 
 
 def effective(config: Any) -> list[tuple[str, object]]:
-    """The settings of a configuration that have a default, with the values that they have."""
+    """The settings of a configuration that have defaults, with their current values."""
     found: list[tuple[str, object]] = []
     for field in attrs.fields(type(config)):
         value = getattr(config, field.name)

@@ -18,7 +18,7 @@ __all__ = [
     "tls_settings",
 ]
 
-#: What clients are asked for: no certificate; one, which they need not have; one that they must
+#: The certificates that clients must show: none; one if they have it; one that they must
 #: have.  The last two are NSQ's words, which are the same here: every certificate is verified.
 NO_CERTIFICATE: Final = "none"
 _REQUEST: Final = "request"
@@ -51,14 +51,15 @@ def _seconds(_instance: object, attribute: attrs.Attribute[Any], value: object) 
 
 @attrs.frozen(kw_only=True)
 class TlsSettings:
-    """The settings for addresses ``tmqs://``."""
+    """The settings of TLS, for ``tmqs://`` and other addresses with TLS."""
 
     certificate: str = attrs.field(default="", validator=_file)
-    """The file of its certificate, in PEM, followed by the intermediate certificates; empty for no
-    TLS."""
+    """The file of the server's certificate, in PEM, followed by the intermediate certificates;
+    empty for no TLS."""
 
     key: str = attrs.field(default="", validator=_file)
-    """The file of its private key, in PEM, not encrypted; empty if the certificate's has it."""
+    """The file of its private key, in PEM, not encrypted; empty if the certificate's file has the
+    key."""
 
     client_authorities: str = attrs.field(default="", validator=_file)
     """The file of the authorities, in PEM, whose certificates clients may show; empty for none."""
@@ -70,14 +71,14 @@ class TlsSettings:
     """Whether a client must show a certificate."""
 
     minimum_version: str = attrs.field(default="1.2", validator=_version)
-    """The lowest version of TLS that is spoken: ``1.2`` or ``1.3``."""
+    """The lowest version of TLS that is accepted: ``1.2`` or ``1.3``."""
 
     ciphers: str = attrs.field(default="", validator=_file)
-    """The ciphers of TLS 1.2 that are offered, as OpenSSL names them; empty for OpenSSL's choice.
-    Those of TLS 1.3 are all good, and not to be chosen."""
+    """The ciphers of TLS 1.2 that are offered, by OpenSSL's names; empty for OpenSSL's choice.
+    Those of TLS 1.3 are all secure, and cannot be chosen."""
 
     watch_interval_s: float = attrs.field(default=30.0, validator=_seconds)
-    """Seconds between two looks at whether what is in the files has changed; 0 for none."""
+    """Seconds between two checks whether the files have changed; 0 for no checks."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("key", "client_authorities"):

@@ -9,13 +9,13 @@ __all__ = ["Connected"]
 
 @final
 class Connected:
-    """Counts connections.
+    """Counts connections, and limits them.
 
-    :param most: connections in all.
-    :param most_per_host: connections of one address that is not this machine's.
+    :param most: the limit for all connections.
+    :param most_per_host: the limit for each address that is not this machine's.
 
-    Attributes: ``count``, how many there are; ``limit``, which limit refused the last one that was,
-    one of ``REFUSALS``.
+    Attributes: ``count``, the number of connections; ``limit``, which limit the last refused one
+    has reached, one of ``REFUSALS``.
     """
 
     def __init__(self, most: int, most_per_host: int) -> None:
@@ -26,10 +26,10 @@ class Connected:
         self._by_host: dict[str, int] = {}
 
     def admit(self, host: str, *, is_local: bool, has_room: bool) -> str:
-        """Let a connection in, and count it.
+        """Admit and count a connection, or refuse it.
 
-        :param has_room: there is memory for it.
-        :returns: why it is refused; empty when it is not.
+        :param has_room: whether there is memory for it.
+        :returns: why it is refused; empty if it is admitted.
         """
         here = self._by_host.get(host, 0)
         if self.count >= self._most:
@@ -51,7 +51,7 @@ class Connected:
         self._most_per_host = most_per_host
 
     def leave(self, host: str) -> None:
-        """A connection that was let in has ended."""
+        """Count the end of an admitted connection."""
         self.count -= 1
         here = self._by_host[host] - 1
         if here:

@@ -20,7 +20,7 @@ NO: Final = Verdict(False)
 
 @final
 class _Refusal:
-    """A refusal that waits for its time."""
+    """A refusal that is delayed."""
 
     __slots__ = ("decision", "ticket", "until")
 
@@ -46,7 +46,9 @@ class Asking:
         self._held: dict[int, _Refusal] = {}
 
     def ask(self, question: Question, now: float) -> None:
-        """Ask; how long a custom message may take is its hook's business."""
+        """Ask a question.  The time limit does not apply to custom messages: the judge limits their
+        hook.
+        """
         ask = Ask(question)
         self._asked[question.session] = ask
         if question.right != MESSAGE:
@@ -63,7 +65,7 @@ class Asking:
         return True
 
     def hold(self, ask: Ask, decision: Verdict, until: float) -> None:
-        """Hold a decision back until its time."""
+        """Delay a decision until its time."""
         self._held[ask.question.session] = _Refusal(ask.question.ticket, decision, until)
 
     def take_held(self, number: int, now: float) -> tuple[int, Verdict] | None:
@@ -75,7 +77,9 @@ class Asking:
         return held.ticket, held.decision
 
     def take_late(self, number: int, now: float) -> Ask | None:
-        """The question of a session that was not answered in time: it is abandoned."""
+        """Return the question of a session that was not answered in time, after abandoning it; else
+        None.
+        """
         if self._until.get(number, math.inf) > now:
             return None
         ask = self._asked[number]
@@ -92,7 +96,7 @@ class Asking:
         return min(due, self._until.get(number, math.inf))
 
     def forget(self, number: int) -> None:
-        """A session is over."""
+        """Forget a session that has ended."""
         self._held.pop(number, None)
         self._until.pop(number, None)
         ask = self._asked.pop(number, None)

@@ -18,14 +18,15 @@ __all__ = ["GIVEN_UP", "MOST_EVENTS", "CallSettings", "Calls"]
 #: Events that may wait for one event handler.
 MOST_EVENTS: Final = 10_000
 _GATEWAY_TIMEOUT: Final = 504
-#: What happened to a call that was not answered in time.
+#: The name for a call that was not answered in time.
 GIVEN_UP: Final = "given_up"
 
 
 @final
 class CallSettings:
-    """What bounds code outside: seconds of a hook; seconds of an HTTP call, and how many of these
-    are made at once; the names of the event handlers, and how many events may wait for each."""
+    """The limits for code outside: seconds for a hook; seconds for an HTTP call, and how many run
+    concurrently; the names of the event handlers, and how many events may wait for each.
+    """
 
     __slots__ = (
         "event_handlers",
@@ -72,21 +73,21 @@ class Calls:
         #: long the answered ones took, including the wait.
         self.counts: dict[str, int] = {}
         self.seconds = Histogram(SHORT_BOUNDS_US)
-        #: Events that were lost to a handler since it was last told one.
+        #: Events that were dropped since a handler got its last one.
         self._losing: dict[str, int] = {}
 
     @property
     def lost_events(self) -> int:
-        """Events that were not told to their handler because too many waited."""
+        """How many events were dropped because too many waited for their handler."""
         return sum([line.lost for line in self._handlers.values()])
 
     @property
     def is_told(self) -> bool:
-        """Whether every event handler has heard everything."""
+        """Whether the event handlers have handled all events."""
         return all([line.is_idle for line in self._handlers.values()])
 
     def call(self, call: CallHttp, now: float) -> None:
-        """Make a call as soon as it is its turn; its time runs from now."""
+        """Make an HTTP call as soon as there is room; its time limit begins now."""
         wanted = Call(call)
         wanted.wanted_at = now
         self._http.join(wanted, now)
@@ -123,7 +124,7 @@ class Calls:
         self._start_notifying(line, now)
 
     def told(self, tell: Tell, now: float) -> None:
-        """A handler has heard of an event, or failed."""
+        """Handle the end of a handler's work on an event."""
         line = self._handlers[tell.notification.handler]
         line.done(tell)
         self._start_notifying(line, now)

@@ -71,15 +71,15 @@ class Connections(Judged):
     """The hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
 
     :param hub: broker and door sessions.
-    :param marks: what a peer that reads slowly may cost.
+    :param marks: the limits for a peer that reads slowly.
     :param hook_timeout_s: seconds for an answer about a right.
     """
 
     def __init__(self, hub: Hub, marks: Marks, hook_timeout_s: float) -> None:
         super().__init__(hub, marks, hook_timeout_s)
-        #: What limits how fast peers send; None where nothing does.
+        #: The rate limits of peers; None without any.
         self.rates: Rates | None = None
-        #: How long turns take, for who watches.
+        #: The durations of turns, for monitoring.
         self.pulse = Pulse()
         self.slow_consumers = SlowConsumers(self._world)
         self._line: deque[Outbound] = deque()
@@ -91,10 +91,11 @@ class Connections(Judged):
     # -- connections -----------------------------------------------------------------------------
 
     def opened(self, number: int, door: Door, wire: Wire, host: str, now: float) -> int:
-        """A connection with this number, never used before, speaks the door's protocol.
+        """Open a session with a new number for a connection.
 
         :param host: the peer's address, by which refused log-ins are counted.
-        :returns: what its reader does, as do :meth:`received`, :meth:`ended` and :meth:`broken`.
+        :returns: what its reader does next, as do :meth:`received`, :meth:`ended` and
+            :meth:`broken`.
         """
         out = Outbound(number, wire, host, self.marks, self.tally.door(door.name))
         self._outs[number] = out
@@ -144,14 +145,14 @@ class Connections(Judged):
         return self._next(out, more)
 
     def _note_flow(self, out: Outbound, flow: Flow, now: float) -> None:
-        """Do not read from a peer for a while that sends faster than it may."""
+        """Stop reading for a while from a peer that sends faster than it may."""
         if flow.note(self.hub.pushed(out.number), now):
             out.throttled = True
             out.throttled_at = now
             self._put_nearer(flow.until, out.number)
 
     def limit_rates(self, limits: RateLimits, now: float) -> None:
-        """Let peers send no faster than this from now on."""
+        """Limit how fast peers may send from now on."""
         self.rates = Rates(limits, self.tally.waits) if limits.limit_traffic() else None
         for out in list(self._outs.values()):
             out.flow = None if self.rates is None else self.rates.flow(out.host, now)
@@ -168,18 +169,20 @@ class Connections(Judged):
         self._release(out)
 
     def begin_round(self) -> None:
-        """The chunks until :meth:`end_round` have come together."""
+        """Begin a round: the event loop has found the chunks until :meth:`end_round` readable
+        together.
+        """
         self._in_round = True
 
     def end_round(self, now: float) -> bool:
-        """Write what the chunks of the round have led to; True if there are effects to take."""
+        """Write the output of the round's chunks; return True if there are effects to take."""
         self._in_round = False
         if self._put_off:
             self._end_chunks(now)
         return len(self._world) > 0
 
     def _can_wait(self, out: Outbound, more: bool) -> bool:
-        """Whether what a chunk has led to may be written with that of the next ones."""
+        """Whether the output of a chunk may be written with that of the next chunks."""
         self._put_off += 1
         due = more or self._put_off >= _ROUND_CHUNKS or self.hub.is_full()
         return not (due or self.hub.close_reason(out.number) or self._is_stopped(out))
@@ -189,14 +192,17 @@ class Connections(Judged):
         self._turn(now)
 
     def _note_deadline(self, number: int) -> None:
-        """Note a nearer deadline of a session: that of the next ping is before that of the
-        handshake."""
+        """Note a nearer deadline of a session; for example, the next ping is due before the
+        handshake is.
+        """
         deadline = self.hub.session_deadline(number)
         if deadline is not None and deadline < self._timers.due(number):
             self._put(deadline, number)
 
     def go_on(self, now: float) -> None:
-        """Others have had their turn, after ``GoOn``: work on one portion of the first in line."""
+        """Process one portion of the first session in the line, after others have had their turn
+        (``GoOn``).
+        """
         self._going_on = False
         out = self._line.popleft()
         out.in_line = False
@@ -223,7 +229,7 @@ class Connections(Judged):
             self._world.append(GoOn())
 
     def ended(self, number: int, now: float) -> int:
-        """A session's peer sends no more."""
+        """Handle the end of a peer's stream."""
         out = self._outs.get(number)
         if out is not None:
             self._hear_the_end(out, now)
@@ -255,29 +261,30 @@ class Connections(Judged):
         self._turn(now)
 
     def lost(self, number: int, reason: str, now: float) -> None:
-        """Sending to a session failed; its reading finds the end by itself."""
+        """Handle that sending to a session failed; its reader notices the end by itself."""
         out = self._outs.get(number)
         if out is not None:
             self._lose(out, reason, now)
             self._turn(now)
 
     def closed(self, number: int, now: float) -> None:
-        """A connection has ended without ``Close``: who runs it was stopped."""
+        """Handle a connection that ended without ``Close``, because its task was cancelled."""
         out = self._outs.get(number)
         if out is not None:
             self._forget(out, now)
             self._turn(now)
 
     def close_all(self, reason: str, now: float) -> None:
-        """Close every session politely, those to come as well; each is over when its bytes are
-        out."""
+        """Close every session politely, also those that are opened later; each ends when its bytes
+        are sent.
+        """
         self._closing = reason
         for number in list(self._outs):
             self._close_politely(number, reason, now)
         self._turn(now)
 
     def finish_session(self, number: int, reason: str, now: float) -> None:
-        """Close one session politely; it is over when its bytes are out."""
+        """Close one session politely; it ends when its bytes are sent."""
         self._close_politely(number, reason, now)
         self._turn(now)
 
@@ -308,7 +315,7 @@ class Connections(Judged):
         return step | EFFECTS if self._world else step
 
     def _join_line(self, out: Outbound) -> None:
-        """Wait for the next portion, unless something else is to be waited for first."""
+        """Put a session into the line for its next portion, unless it must wait first."""
         if out.in_line or out.blocked or self.hub.must_wait(out.number):
             return
         out.in_line = True
@@ -316,7 +323,7 @@ class Connections(Judged):
         self._keep_going()
 
     def _release(self, out: Outbound) -> None:
-        """Something that was waited for has come: have it read again, unless more is."""
+        """Continue with a session after a wait: process its waiting commands, or resume reading."""
         if out.state == FLUSHING or out.state == OVER:
             return
         if self.hub.has_more(out.number):
@@ -328,7 +335,9 @@ class Connections(Judged):
             self._world.append(Resume(out.number))
 
     def _is_stopped(self, out: Outbound) -> bool:
-        """Whether a peer is not to be read from: it reads too little, or its protocol waits."""
+        """Whether a peer is not to be read from: it sends too fast, reads too slowly, or its
+        protocol waits.
+        """
         if out.throttled or (out.blocked and out.bytes > self.marks.pause_bytes):
             return True
         return not self.hub.reads(out.number)
@@ -336,7 +345,7 @@ class Connections(Judged):
     # -- sending ---------------------------------------------------------------------------------
 
     def taken(self, number: int, count: int, now: float) -> None:
-        """The peer's side took so many bytes of the piece."""
+        """Handle that the transport has accepted *count* bytes of the piece."""
         out = self._outs.get(number)
         if out is None:
             return
@@ -360,8 +369,9 @@ class Connections(Judged):
             self._release(out)
 
     def send(self, number: int, data: bytes, now: float) -> int:
-        """Send whole messages to a session: 0 when that is done, 1 when its peer must read first
-        (``Drained`` says when), 2 when it is over."""
+        """Send whole messages to a session.  Return ``SENT``, ``NOT_YET`` if its peer must read
+        first (``Drained`` follows), or ``GONE`` if the session has ended.
+        """
         out = self._outs.get(number)
         if out is None or self.hub.close_reason(number):
             return GONE
@@ -443,7 +453,7 @@ class Connections(Judged):
         return self._next(out, self.hub.has_more(number))
 
     def _let_go_on(self) -> None:
-        """See to those whose answers have led to further commands, or to nearer deadlines."""
+        """Continue with the sessions that have further commands or nearer deadlines."""
         woken = list(self.hub.woken)
         self.hub.woken.clear()
         for number in woken:
@@ -453,7 +463,9 @@ class Connections(Judged):
                 self._release(out)
 
     def _kept(self, out: Outbound, outcome: int, now: float) -> None:
-        """Bytes wait: have them written, and see to what that means."""
+        """Handle that bytes wait: start a writer, and pause deliveries or end the connection if
+        necessary.
+        """
         if outcome == CUT:
             reason = f"slow reader: over {self.marks.max_bytes} bytes are waiting"
             self._cut(out, reason, now)
@@ -471,7 +483,9 @@ class Connections(Judged):
     # -- the end of a connection -----------------------------------------------------------------
 
     def _end(self, out: Outbound, now: float) -> None:
-        """The protocol is closed, or the peer has ended: it is over when its bytes are out."""
+        """End a connection when its bytes are sent: its protocol is closed, or the peer's stream
+        has ended.
+        """
         if out.finish(now):
             self._over(out, "", now)
         else:
@@ -494,7 +508,7 @@ class Connections(Judged):
         self._cut(out, INTERNAL_ERROR, now)
 
     def _cut(self, out: Outbound, reason: str, now: float) -> None:
-        """End it without another word; the first reason given is the one that counts."""
+        """End a connection immediately; only the first reason counts."""
         if not out.reason:
             out.reason = reason
         self._over(out, reason, now)
@@ -552,7 +566,9 @@ class Connections(Judged):
             self._watch(out, now)
 
     def _keep_alive(self, out: Outbound, now: float) -> None:
-        """Not for a session that is being sent to: the stall time decides whether it reads."""
+        """Serve a session's protocol deadline.  Not called while bytes wait for the peer: then the
+        stall timeout applies.
+        """
         try:
             deadline = self.hub.session_deadline(out.number)
             if deadline is not None and deadline <= now:
@@ -562,7 +578,7 @@ class Connections(Judged):
         self._turn(now)
 
     def _watch(self, out: Outbound, now: float) -> None:
-        """Find when a session is to be examined next."""
+        """Set the time at which to examine a session next."""
         number = out.number
         due = out.due()
         if out.throttled and out.flow is not None:

@@ -25,7 +25,7 @@ from tmqp_server.shell.world import Wire
 
 __all__ = ["DatagramMarks", "Datagrams"]
 
-#: What a datagram that is held costs beside its bytes.
+#: The memory of a held datagram in addition to its bytes.
 _HELD_BYTES: Final = 100
 #: Seconds between two log lines about refused or dropped datagrams.
 _LOG_EVERY_S: Final = 60.0
@@ -33,12 +33,12 @@ _LOG_EVERY_S: Final = 60.0
 
 @final
 class DatagramMarks:
-    """What the sources of one socket may cost.
+    """The limits for the sources of one socket.
 
-    :param most: sources that have a session, in all.
-    :param most_per_host: those of one host that is not this machine.
-    :param held_bytes: bytes of datagrams that wait until their session is read again, of one
-        source; eight times as many of all.
+    :param most: how many sources may have a session.
+    :param most_per_host: the same for each host that is not this machine.
+    :param held_bytes: how many bytes of datagrams of one source may wait while its session is not
+        read from; for all sources together, eight times as many.
     :param idle_s: seconds without a datagram after which a session ends.
     """
 
@@ -62,9 +62,9 @@ class _Source:
         self.host = host
         self.number = number
         self.heard_at = now
-        #: Its session is not read at the moment.
+        #: Whether its session is not read from at the moment.
         self.waits = False
-        #: Its session reads no more.
+        #: Whether its session reads no more.
         self.over = False
         self.held: deque[bytes] | None = None
         self.held_bytes: int = 0
@@ -74,11 +74,12 @@ class _Source:
 class Datagrams:
     """The sources of one socket.
 
-    :param turn: whose connections they are.
-    :param door: the protocol that is spoken.
+    :param turn: handles their sessions.
+    :param door: their protocol.
 
-    Attributes: ``count`` of sources that have a session; ``held_bytes`` of all of them; ``refused``
-    and ``dropped``, datagrams that no session got, from sources without and with one.
+    Attributes: ``count`` of sources that have a session; ``held_bytes`` of all of them;
+    ``refused``, lost datagrams of sources without a session, and ``dropped``, those of sources with
+    one.
     """
 
     def __init__(self, turn: Connections, door: Door, marks: DatagramMarks) -> None:
@@ -96,7 +97,7 @@ class Datagrams:
 
     @property
     def count(self) -> int:
-        """Sources that have a session."""
+        """How many sources have a session."""
         return len(self._by_number)
 
     def number_of(self, name: str) -> int:
@@ -107,8 +108,9 @@ class Datagrams:
     # -- sources --------------------------------------------------------------------------------
 
     def admits(self, host: str, is_local: bool, now: float) -> bool:
-        """Whether a new source of that host gets a session, which :meth:`opened` is called for
-        then; if not, its datagram is counted as refused."""
+        """Return whether a new source of that host may have a session; then call :meth:`opened`. If
+        not, count its datagram as refused.
+        """
         has_room = self._turn.hub.has_room()
         reason = self._connected.admit(host, is_local=is_local, has_room=has_room)
         if reason:
@@ -116,12 +118,12 @@ class Datagrams:
         return not reason
 
     def refuse(self, reason: str, now: float) -> None:
-        """A source gets no session."""
+        """Count a datagram of a source that gets no session."""
         self.refused += 1
         self._note(f"refused a source: {reason}", now)
 
     def opened(self, name: str, host: str, number: int, wire: Wire, now: float) -> None:
-        """An admitted source has this number, which was never used before."""
+        """Open a session with a new number for an admitted source."""
         source = _Source(name, host, number, now)
         self._sources[name] = source
         self._by_number[number] = source
@@ -129,7 +131,7 @@ class Datagrams:
         self._turn.wake(self.due())
 
     def closed(self, number: int) -> None:
-        """A session is over, after ``Close``."""
+        """Forget the source of a session that has ended, after ``Close``."""
         source = self._by_number.pop(number, None)
         if source is None:
             return
@@ -142,7 +144,7 @@ class Datagrams:
     # -- datagrams ------------------------------------------------------------------------------
 
     def received(self, name: str, data: bytes, now: float) -> None:
-        """A source that has a session said something; an empty datagram only keeps the session."""
+        """Pass a datagram to its source's session; an empty one only keeps the session alive."""
         source = self._sources.pop(name)
         source.heard_at = now
         self._sources[name] = source  # the last one now
@@ -154,7 +156,7 @@ class Datagrams:
             self._follow(source, self._turn.received(source.number, data, now))
 
     def resumed(self, number: int, now: float) -> None:
-        """A session is read again, after ``Resume``."""
+        """Pass on the waiting datagrams of a session that is read from again, after ``Resume``."""
         source = self._by_number.get(number)
         if source is None:
             return
@@ -165,7 +167,7 @@ class Datagrams:
             self._follow(source, self._turn.received(number, data, now))
 
     def drop(self, now: float) -> None:
-        """A datagram of a session, in or out, is lost."""
+        """Count a lost datagram of a session, received or sent."""
         self.dropped += 1
         self._note("dropped a datagram", now)
 
@@ -202,7 +204,7 @@ class Datagrams:
         self._count_held(source, -source.held_bytes)
 
     def _note(self, what: str, now: float) -> None:
-        """Log the first of many, and how many there were by now."""
+        """Log the first of many lost datagrams, and later their number."""
         if now >= self._log_at + _LOG_EVERY_S:
             self._log_at = now
             text = f"UDP: {what} ({self.refused} refused, {self.dropped} dropped since the start)"
@@ -211,13 +213,13 @@ class Datagrams:
     # -- time -----------------------------------------------------------------------------------
 
     def due(self) -> float:
-        """When a session has been quiet for too long; infinity for never."""
+        """When the next session has been idle for too long; infinity for never."""
         for source in self._sources.values():
             return source.heard_at + self._marks.idle_s
         return math.inf
 
     def on_deadline(self, now: float) -> None:
-        """End the sessions that were quiet for too long."""
+        """End the sessions that were idle for too long."""
         while self._sources and self.due() <= now:
             source = next(iter(self._sources.values()))
             # Its next datagram opens another session.

@@ -37,7 +37,7 @@ class Judged(Peers):
         raise NotImplementedError
 
     def _release(self, out: Outbound) -> None:
-        """Something that was waited for has come: have it read again, unless more is."""
+        """Continue with a session after a wait: process its waiting commands, or resume reading."""
         raise NotImplementedError
 
     def _note_deadline(self, number: int) -> None:

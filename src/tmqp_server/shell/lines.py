@@ -37,9 +37,8 @@ class Line(Generic[_T]):
 
     :param at_once: how many run concurrently.
     :param waiting: how many more may wait; 0 for no limit.
-    :param timeout_s: seconds for each; *wait_counts* says from when.
-
-    Attributes: ``lost``, how many found no room.
+    :param timeout_s: the time limit of each, in seconds; with *wait_counts*, it begins with the
+        wait. Attributes: ``lost``, how many were dropped for lack of room.
     """
 
     def __init__(self, at_once: int, waiting: int, timeout_s: float, *, wait_counts: bool) -> None:
@@ -57,7 +56,7 @@ class Line(Generic[_T]):
         return not self._waiting and not self._at_work
 
     def join(self, item: _T, now: float) -> bool:
-        """Wait for its turn; False, and counted, if there is no room."""
+        """Add an item to the line; return False, and count it, if there is no room."""
         if self._most and len(self._waiting) >= self._most:
             self.lost += 1
             return False
@@ -83,7 +82,7 @@ class Line(Generic[_T]):
         return False
 
     def due(self) -> float:
-        """When the first is late; infinity for never."""
+        """When the first item is late; infinity for never."""
         first = _NEVER
         for place in self._at_work:
             if not place.over:

@@ -58,7 +58,7 @@ class _Carried:
 
     @property
     def connected(self) -> bool:
-        """There is a connection, and not only a try."""
+        """Whether it is connected, and not only trying to connect."""
         return self.dial is not None and self.dial_until == math.inf
 
 
@@ -94,7 +94,7 @@ class Links:
     # -- what the world reports ------------------------------------------------------------------
 
     def dialled(self, dial: Dial, now: float) -> None:
-        """There is a connection."""
+        """Handle that a connection was established."""
         carried = self._find(dial)
         if carried is None:
             return
@@ -103,14 +103,14 @@ class Links:
         carried.link.opened(now)
 
     def failed(self, dial: Dial, problem: str, now: float) -> list[Command]:
-        """There is no connection, or none any more, and why."""
+        """Handle that connecting has failed, or that a connection was lost; *problem* says why."""
         carried = self._find(dial)
         if carried is None:
             return []
         return self._fail(carried, problem, now)
 
     def read(self, dial: Dial, data: bytes, now: float) -> list[Command]:
-        """A master said something; no bytes if it sends no more."""
+        """Handle received bytes of a master; no bytes at the end of its stream."""
         carried = self._find(dial)
         if carried is None:
             return []
@@ -139,7 +139,7 @@ class Links:
         return 0 if carried is None else carried.out.offset
 
     def taken(self, dial: Dial, count: int, now: float) -> None:
-        """A master's side took so many bytes of the piece."""
+        """Handle that the transport has accepted *count* bytes of the piece."""
         carried = self._find(dial)
         if carried is None:
             return
@@ -177,7 +177,7 @@ class Links:
             self._hang_up(carried)
 
     def close(self, now: float) -> list[Command]:
-        """This server stops: say goodbye to every master, and connect no more."""
+        """Say goodbye to every master, and do not connect again, because this server stops."""
         commands: list[Command] = []
         for carried in self._all:
             commands += carried.link.close(now)

@@ -1,4 +1,4 @@
-"""How fast an address may try to log in: after a refusal slowly, and one attempt at a time.
+"""How fast an address may try to log in: after a refusal, slowly and one attempt at a time.
 
 As long as no attempt of an address was refused, several are decided concurrently.  A refusal is
 answered after a delay, and until then no further attempt of the address is decided, on any
@@ -38,7 +38,7 @@ _PATIENCE_S: Final = 10.0
 
 @final
 class _Attempts:
-    """Those of one address: ``free_at`` is when the last pause is over."""
+    """The attempts of one address: ``free_at`` is when the last delay is over."""
 
     __slots__ = ("asked", "free_at", "refusals", "waiting")
 
@@ -85,7 +85,7 @@ class LogIns:
         return False
 
     def refused(self, host: str, session: int, now: float) -> float:
-        """An attempt is refused; returns for how many seconds its client waits."""
+        """Note a refused attempt; return for how many seconds its answer is delayed."""
         key = address_key(host)
         attempts = self._addresses[key]
         attempts.asked.discard(session)
@@ -102,7 +102,7 @@ class LogIns:
         return pause_s
 
     def ended(self, host: str, session: int, now: float) -> None:
-        """An attempt was allowed, or its connection has ended."""
+        """Forget an attempt that was allowed, or whose connection has ended."""
         key = address_key(host)
         attempts = self._addresses.get(key)
         if attempts is None:
@@ -120,7 +120,7 @@ class LogIns:
         return self._times[0][0] if self._times else math.inf
 
     def take_ready(self, now: float) -> tuple[list[Question], list[Question]]:
-        """Those whose turn has come, and those that have waited too long for it."""
+        """Return the attempts that may be decided now, and those that have waited too long."""
         ready: list[Question] = []
         late: list[Question] = []
         while self._times and self._times[0][0] <= now:

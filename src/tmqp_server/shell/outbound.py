@@ -47,8 +47,8 @@ FLUSHING: Final = 2
 LOST: Final = 3
 OVER: Final = 4
 
-#: What happened to bytes that were given: sent or dropped; kept; kept, and now hold deliveries
-#: back; too many, cut it.
+#: Results of given bytes: sent or dropped; kept; kept, and now hold deliveries
+#: back; too many, so end the connection.
 SENT: Final = 0
 KEPT: Final = 1
 BLOCK: Final = 2
@@ -58,7 +58,7 @@ CUT: Final = 3
 UNBLOCK: Final = 1
 EMPTY: Final = 2
 
-#: Small pieces are joined up to so many bytes before they are sent.
+#: Small pieces are joined up to this size before they are sent.
 _JOIN_BYTES: Final = 262_144
 
 
@@ -98,10 +98,10 @@ class Marks:
 
 @final
 class _NoWire(Wire):
-    """Takes nothing at once: all is sent by a writer, when it may be."""
+    """Accepts no bytes directly, so a writer sends everything."""
 
     def send(self, data: bytes) -> int:
-        """None of it."""
+        """Accept nothing."""
         return 0
 
 
@@ -110,11 +110,11 @@ class Outbound:
     """The output of one connection.
 
     Attributes: ``number`` of the session, ``wire``, ``host`` the peer's address, ``state``,
-    ``bytes`` that wait, ``blocked`` while deliveries are held back, ``writing`` while a writer is
-    at work, ``reason`` why it was cut or lost, ``offset`` where :meth:`piece` begins, ``tally``
-    where it is counted.
+    ``bytes``, how many wait, ``blocked`` while deliveries are held back, ``writing`` while a writer
+    is at work, ``reason``, why the connection was cut or lost, ``offset``, where in its piece the
+    writer continues, ``tally``, the counters.
 
-    :param tally: that of the connection's door.
+    :param tally: the counters of the connection's door.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Outbound:
         self.blocked = False
         self.writing = False
         self.reason = ""
-        #: The reader was told to wait; it is in the line for its next portion.
+        #: Whether the reader was told to wait; whether it is in the line for its next portion.
         self.waits = False
         self.in_line = False
         #: It sends faster than it may, and is not read from for a while; since when.  Its deadlines
@@ -140,11 +140,11 @@ class Outbound:
         self.throttled = False
         self.throttled_at = 0.0
         self.excused_until = 0.0
-        #: What limits it.
+        #: The rate limits of the connection.
         self.flow: Flow | None = None
         #: Whether ``Drained`` is awaited.
         self.awaited = False
-        #: What this peer may cost.
+        #: The limits for this peer.
         self.marks = marks
         self._head = b""
         self._pieces: deque[bytes] | None = None
@@ -154,17 +154,17 @@ class Outbound:
     # -- giving ---------------------------------------------------------------------------------
 
     def give(self, data: bytes, now: float) -> int:
-        """Let a writer send it, after the waiting bytes; the caller has tried to send directly
-        before.
+        """Let a writer send bytes, after the waiting ones; the caller has already tried to send
+        directly.
 
-        :returns: ``SENT`` when it is dropped, or ``KEPT``, ``BLOCK`` or ``CUT``.
+        :returns: ``SENT`` if the bytes were dropped, or ``KEPT``, ``BLOCK`` or ``CUT``.
         """
         if self.state == LOST or self.state == OVER:
             return SENT
         return self.keep(data, 0, now)
 
     def keep(self, data: bytes, taken: int, now: float) -> int:
-        """Keep what the wire did not take: all but the first *taken* bytes."""
+        """Keep the bytes that the wire did not accept: all except the first *taken*."""
         if self.state == OPEN:
             self.state = BEHIND
             self._progress_at = now
@@ -188,7 +188,7 @@ class Outbound:
         return KEPT
 
     def hold(self) -> None:
-        """From now on only a writer sends: the connection changes to TLS."""
+        """Let only a writer send from now on, because the connection changes to TLS."""
         self.wire = _NoWire()
 
     # -- the writer -----------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class Outbound:
         return first
 
     def taken(self, count: int, now: float) -> int:
-        """The peer's side took so many bytes of the piece.
+        """Handle that the transport has accepted *count* bytes of the piece.
 
         :returns: the bits ``UNBLOCK`` and ``EMPTY``.
         """
@@ -259,7 +259,7 @@ class Outbound:
         return self.bytes - (len(self._head) - self.offset if lent else 0)
 
     def take_back(self, count: int) -> None:
-        """Do not send the last bytes that wait."""
+        """Drop the last *count* waiting bytes."""
         self.bytes -= count
         pieces = self._pieces
         while count and pieces:
@@ -275,7 +275,7 @@ class Outbound:
             self.state = OPEN
 
     def finish(self, now: float) -> bool:
-        """No more will come; True if nothing has to be waited for."""
+        """Note that no more output follows; return True if the connection can be closed at once."""
         if self.state == BEHIND:
             self.state = FLUSHING
             self._flush_by = now + self.marks.flush_timeout_s
@@ -283,7 +283,7 @@ class Outbound:
         return self.state != FLUSHING
 
     def lose(self, reason: str, now: float) -> bool:
-        """Sending broke; True if nothing has to be waited for."""
+        """Handle that sending has failed; return True if the connection can be closed at once."""
         if self.state == LOST or self.state == OVER:
             return False
         self.reason = reason
@@ -304,7 +304,7 @@ class Outbound:
         self.blocked = False
 
     def due(self) -> float:
-        """When a stall or the end of the flush is to be looked for; infinity for never."""
+        """When to check for a stall or the end of the flush time; infinity for never."""
         if self.state == BEHIND:
             return self._progress_at + self.marks.stall_timeout_s
         if self.state == FLUSHING:

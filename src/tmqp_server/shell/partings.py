@@ -1,4 +1,4 @@
-"""What happens to bytes that wait for a peer when its connection ends."""
+"""Handles bytes that wait for a peer when its connection ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def part(hub: Hub, out: Outbound, world: list[WorldEffect], now: float, *, goes_
 
     A bug in the session is logged, and its connection ends nevertheless.
 
-    :param goes_on: the rest is still to be sent; otherwise it is dropped.
+    :param goes_on: whether the rest is still sent; otherwise it is dropped.
     """
     try:
         out.take_back(hub.take_back(out.number, out.unsent(goes_on=goes_on), now))

@@ -32,7 +32,7 @@ class Pressure:
         self._at = 0
 
     def go_on(self) -> bool:
-        """Add a portion up; True when that was all."""
+        """Add up a portion; return True if it was the last one."""
         end = min(self._at + _PORTION, len(self._outs))
         for place in range(self._at, end):
             out = self._outs[place]
@@ -64,7 +64,7 @@ class Peers:
         return self._outs.get(number)
 
     def take_effects(self) -> list[WorldEffect]:
-        """What the world is to do, since the last call, in order."""
+        """Return the effects for the world since the last call, in order."""
         found = self._world[:]
         self._world.clear()
         return found
@@ -107,11 +107,11 @@ class Peers:
         self.wake(due)
 
     def warn(self, text: str) -> None:
-        """Have a line logged that is about no one session."""
+        """Log a warning that concerns no particular session."""
         self._world.append(Log(WARNING, text))
 
     def wake(self, due: float) -> None:
-        """Have the world come earlier, if it would come later than this."""
+        """Let the world call again at this time, if it would call later."""
         if due < self._told_due:
             self._told_due = due
             self._world.append(Wake())

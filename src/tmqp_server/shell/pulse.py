@@ -23,9 +23,10 @@ _KEPT: Final = 128
 
 @final
 class SlowTurn:
-    """A turn that took too long: when it ended and how long it took, in seconds; and how long of
-    that the ``session`` took that took most, 0 for the server's own work; ``peer`` is where that
-    connects from."""
+    """A turn that took too long: when it ended, and how long it took, in seconds; how long the
+    slowest ``session`` in it took, 0 for the server's own work; ``peer`` is the address of that
+    session.
+    """
 
     __slots__ = ("at", "peer", "session", "session_s", "took_s")
 
@@ -39,12 +40,13 @@ class SlowTurn:
 
 @final
 class Pulse:
-    """The turns of one event loop.
+    """Measures the turns of one event loop.
 
-    Attributes: ``quick`` turns and their seconds, ``quick_s``; ``turns``, a histogram of the
-    others; ``slow``, the last ones that took longer than ``slow_s``, and ``slow_count``; the others
-    are of the turn that runs: ``woke``; ``at``, when the session ``number`` was begun with; ``gap``
-    and ``who``, the longest so far.
+    Attributes: ``quick``, the number of quick turns, and ``quick_s``, their seconds; ``turns``, a
+    histogram of the others; ``slow``, the last turns that took longer than ``slow_s``, and
+    ``slow_count``, the number of all such turns.  The others describe the current turn: ``woke``,
+    when it began; ``at``, when the work of the session ``number`` began; ``gap`` and ``who``, the
+    longest work so far.
     """
 
     __slots__ = (
@@ -75,7 +77,7 @@ class Pulse:
         self.who = 0
 
     def wake(self, now: float) -> None:
-        """A turn begins."""
+        """Begin a turn."""
         self.woke = self.at = now
         self.gap = 0.0
         self.number = self.who = 0
@@ -96,14 +98,15 @@ class Pulse:
         return slow
 
     def busy_s(self, now: float) -> float:
-        """Return for how many seconds the loop has been busy in this turn; below 0 if turns are not
-        measured."""
+        """Return for how many seconds in all the loop was busy until now; below 0 if turns are not
+        measured.
+        """
         if self.woke <= 0.0:
             return -1.0
         return self.turns.total / 1_000_000 + self.quick_s + max(now - self.woke, 0.0)
 
     def seconds(self) -> Histogram:
-        """How long all turns took."""
+        """The durations of all turns."""
         found = self.turns.copy()
         found.count(0, self.quick)
         found.total += int(self.quick_s * 1_000_000)

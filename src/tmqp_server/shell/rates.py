@@ -1,4 +1,4 @@
-"""Limits for what a client, and all clients of an address, may send per second: token buckets.
+"""Limits how much a client, and all clients of an address, may send per second: token buckets.
 
 A bucket has tokens for ``burst_s`` seconds, and may be overdrawn: bytes that were read count, and
 the server does not read from the peer until the debt is paid.  So nothing is refused, and the data
@@ -37,13 +37,13 @@ RATES: Final = (
 )
 #: The most addresses without a connection whose use is remembered.
 _ADDRESSES: Final = 1_024
-#: A connection that would have to wait longer than so many seconds is refused.
+#: A connection that would have to wait for longer than this is refused; seconds.
 _LONGEST_WAIT_S: Final = 10.0
-#: No protocol says a message in fewer bytes.
+#: The smallest message of any protocol, in bytes.
 SMALLEST_MESSAGE: Final = 4
 #: More bytes than any allowance.
 _MUCH: Final = 1 << 40
-#: Bits of an IPv6 address that one subscriber has.
+#: The bits of an IPv6 address that identify a subscriber's network.
 _IPV6_BITS: Final = 64
 
 
@@ -69,7 +69,7 @@ def read_networks(texts: tuple[str, ...]) -> list[IPv4Network | IPv6Network]:
 
 
 def is_exempt(host: str, networks: list[IPv4Network | IPv6Network]) -> bool:
-    """Whether an address is this machine's, or of one of these networks."""
+    """Whether an address is this machine's, or in one of these networks."""
     try:
         address: IPv4Address | IPv6Address = ip_address(host.strip("[]").partition("%")[0])
     except ValueError:
@@ -81,8 +81,9 @@ def is_exempt(host: str, networks: list[IPv4Network | IPv6Network]) -> bool:
 
 @final
 class RateLimits:
-    """Messages, bytes and connections a second; 0 for no limit.  ``exempt`` are networks to whose
-    addresses those of addresses do not apply; to this machine's they never do."""
+    """The limits of messages, bytes and connections per second; 0 for no limit.  The limits for
+    addresses do not apply to the networks in ``exempt``, and never to this machine's addresses.
+    """
 
     __slots__ = (
         "address_bytes",
@@ -113,14 +114,14 @@ class RateLimits:
         self.exempt = read_networks(exempt)
 
     def limit_traffic(self) -> bool:
-        """Whether anything limits what connections send."""
+        """Whether anything limits what connections may send."""
         client = self.client_messages > 0.0 or self.client_bytes > 0.0
         return client or self.address_messages > 0.0 or self.address_bytes > 0.0
 
 
 @final
 class TokenBucket:
-    """So many a second, and at most so many at once; full at the beginning."""
+    """A bucket with a rate of tokens per second and a capacity; full at the beginning."""
 
     __slots__ = ("_at", "_most", "_rate", "level")
 
@@ -140,7 +141,7 @@ class TokenBucket:
 
 @final
 class Meter:
-    """What one client, or all of one address, have sent; ``users`` counts its connections."""
+    """The buckets of one client, or of one address; ``users`` counts the address's connections."""
 
     __slots__ = ("_bytes", "_messages", "users")
 
@@ -150,7 +151,7 @@ class Meter:
         self.users = 0
 
     def room(self) -> float:
-        """How many bytes each connection may send before anything can be reached."""
+        """How many bytes each connection may send before it can reach a limit."""
         room = float(_MUCH)
         if self._messages is not None:
             room = min(room, self._messages.level * SMALLEST_MESSAGE)
@@ -159,21 +160,21 @@ class Meter:
         return room / (2 * max(self.users, 1))
 
     def messages(self, count: int, now: float) -> float:
-        """Messages have come; returns as :meth:`TokenBucket.take`."""
+        """Count messages; return as :meth:`TokenBucket.take`."""
         return 0.0 if self._messages is None else self._messages.take(count, now)
 
     def bytes(self, count: int, now: float) -> float:
-        """Bytes have come."""
+        """Count bytes; return as :meth:`TokenBucket.take`."""
         return 0.0 if self._bytes is None else self._bytes.take(count, now)
 
 
 @final
 class Flow:
-    """What limits one connection.
+    """The limits of one connection.
 
-    Attributes: ``left``, how many bytes may come until :meth:`note` is to be called; ``until``,
-    when it may be read from again; ``pushed``, how many messages its client had pushed when it was
-    last looked at.
+    Attributes: ``left``, how many bytes it may receive until :meth:`note` must be called;
+    ``until``, when the server may read from it again; ``pushed``, how many messages its client had
+    pushed at the last check.
     """
 
     __slots__ = ("_address", "_client", "_counts", "_given", "left", "pushed", "until")
@@ -225,7 +226,7 @@ class Flow:
 class Rates:
     """The buckets of one server.
 
-    :param counts: how often each of ``RATES`` made a peer wait.
+    :param counts: counts how often each of ``RATES`` made a peer wait.
     """
 
     def __init__(self, limits: RateLimits, counts: dict[str, int]) -> None:
@@ -234,7 +235,7 @@ class Rates:
         self._addresses: dict[str, Meter] = {}
 
     def flow(self, host: str, now: float) -> Flow:
-        """A connection of an address begins; :meth:`leave` at its end."""
+        """Return the limits for a new connection of an address; call :meth:`leave` at its end."""
         limits = self.limits
         client = Meter(limits.client_messages, limits.client_bytes, limits.burst_s, now)
         address: Meter | None = None
@@ -249,7 +250,7 @@ class Rates:
         return Flow(client, address, self._counts)
 
     def leave(self, host: str) -> None:
-        """A connection of an address has ended; what the address has used is remembered."""
+        """Count the end of an address's connection; the use of the address is remembered."""
         address = self._addresses.get(self._key(host))
         if address is not None:
             address.users -= 1
@@ -272,9 +273,9 @@ def _forget_idle(addresses: dict[str, Meter]) -> None:
 
 @final
 class Arrivals:
-    """How fast connections of one address may come.
+    """Limits how fast connections of one address may arrive.
 
-    :param counts: as of :class:`Rates`.
+    :param counts: as for :class:`Rates`.
     """
 
     def __init__(self, limits: RateLimits, counts: dict[str, int]) -> None:
@@ -288,8 +289,9 @@ class Arrivals:
         self._addresses.clear()
 
     def wait(self, host: str, now: float) -> float:
-        """A connection comes: for how many seconds it is not read from, below 0 if it is refused,
-        since that would be too long."""
+        """Count a new connection; return for how many seconds not to read from it, or a negative
+        number if the wait would be too long and the connection is refused.
+        """
         rate = self.limits.address_connections
         if rate <= 0.0 or is_exempt(host, self.limits.exempt):
             return 0.0

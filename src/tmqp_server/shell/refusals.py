@@ -1,7 +1,7 @@
-"""Which refused clients are worth a line in the log.
+"""Decides which refused clients are logged.
 
-A client with an old token tries again for ever.  Ten lines a minute and address are written, and
-then one that says how many were not.
+A client with an old token tries again for ever.  At most ten lines a minute are logged about each
+address; a later line says how many were left out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, final
 
 __all__ = ["Refusals"]
 
-#: Lines of one address in so many seconds.
+#: The most lines about one address within a number of seconds.
 _LINES: Final = 10
 _WINDOW_S: Final = 60.0
 #: Addresses that are remembered; the oldest is forgotten.
@@ -31,7 +31,7 @@ class _Window:
 
 @final
 class Refusals:
-    """Counts the lines about each address."""
+    """Limits the log lines about each address."""
 
     def __init__(self) -> None:
         self._windows: dict[str, _Window] = {}
@@ -41,7 +41,7 @@ class Refusals:
     def note(self, host: str, now: float) -> int:
         """Count a refusal of an address.
 
-        :returns: -1 if there is to be no line; else how many were suppressed before this one.
+        :returns: -1 if it is not logged; otherwise how many were suppressed before this one.
         """
         window = self._windows.get(host)
         suppressed = 0

@@ -176,7 +176,7 @@ class Saving:
         return self.state == LINGERING and self._is_urgent() and not self._linger_s()
 
     def wake(self, now: float) -> None:
-        """Begin, if the store is idle and there is nothing to wait for."""
+        """Begin work, if the store is idle and there is nothing to wait for."""
         if self.wants:
             self._begin(now)
 
@@ -239,7 +239,8 @@ class Saving:
 
     def _read_on(self, now: float) -> None:
         """Do the reads that were requested before the last batch was taken; then pause, or begin
-        again."""
+        the next batch.
+        """
         if not self._reads:
             self._rest(now)
             return
@@ -254,7 +255,7 @@ class Saving:
         self._world.append(ReadBatch(questions))
 
     def _rest(self, now: float) -> None:
-        """This piece of work is done: rest, for as long as something fails."""
+        """End this piece of work; pause if something has failed."""
         pause_s = _PAUSES.delay_s(self._failures) if self._failures else 0.0
         if self._read_failed:
             self._read_failed = False
@@ -321,7 +322,7 @@ class Saving:
         self._answer(writing, False)
 
     def _reason(self, error: Exception) -> str:
-        """What the store says; anything but its own error is a bug in it, and logged."""
+        """The text of a store's error; any other exception is a bug in the store, and is logged."""
         if isinstance(error, StoreError):
             return str(error)
         self._log(ERROR, "the store failed", error)
@@ -337,7 +338,9 @@ class Saving:
         self._read_on(now)
 
     def read(self, answers: Sequence[Command], error: Exception | None, now: float) -> None:
-        """The first of the questions are answered; all of them, or there is an error."""
+        """Handle the store's answers to the first questions; either all were answered, or there is
+        an error.
+        """
         assert self.state == READING, "only what was asked is answered"
         for answer in answers:
             self._reads.popleft()
@@ -356,7 +359,7 @@ class Saving:
         self._rest(now)
 
     def _refuse_readers(self) -> None:
-        """Readers can try again; the broker's own questions stay."""
+        """Refuse the readers, who can try again; keep the broker's own questions."""
         kept: deque[StorageQuestion] = deque()
         for asked in self._reads:
             if isinstance(asked, Fetch):
@@ -372,7 +375,7 @@ class Saving:
         return self._due
 
     def on_deadline(self, now: float) -> None:
-        """The lingering, the pause or the patience is over."""
+        """Handle the end of a delay, of the pause or of the patience."""
         if self.state == WRITING:
             self._due = math.inf
             self._is_late = True
@@ -393,13 +396,13 @@ class Saving:
     # -- the end --------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Begin nothing any more: when the state is ``STOPPED``, :meth:`finish`."""
+        """Begin no more work; when the state is ``STOPPED``, call :meth:`finish`."""
         self._stopping = True
         if self.state in (IDLE, LINGERING, PAUSED):
             self._enter(STOPPED)
 
     def finish(self, notes: Iterable[tuple[int, int, int, int]]) -> None:
-        """Write the rest, with the broker's notes, and close the store."""
+        """Write the last batch, with the broker's notes, and close the store."""
         assert self.state == STOPPED, "nothing is out at the end"
         self._journal.notes(notes)
         self._enter(FINISHING)
@@ -413,7 +416,7 @@ class Saving:
         self._world.append(CloseStore(error is None))
 
     def closed(self, error: Exception | None) -> None:
-        """The store is closed."""
+        """Handle that the store is closed."""
         if error is not None:
             self._log_unclean(self._reason(error))
         self._enter(CLOSED)

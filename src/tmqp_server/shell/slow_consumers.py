@@ -1,7 +1,8 @@
-"""Which peers that read slowly are worth a line in the log.
+"""Decides which slow consumers are logged.
 
-Deliveries to a fast consumer are held back for a moment all the time.  One whose deliveries have
-been held back for a second is slow: a line says so, and another when it is over.
+Even deliveries to a fast consumer are often held back for a moment.  A consumer is slow when its
+deliveries have been held back for a second; then one line is logged, and another one when it reads
+again.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from tmqp_server.shell.world import INFO, WARNING, Log, WorldEffect
 
 __all__ = ["SLOW_S", "SlowConsumers"]
 
-#: Seconds of holding back after which a peer is slow.
+#: A peer is slow after its deliveries were held back for this many seconds.
 SLOW_S: Final = 1.0
 
 
 @final
 class SlowConsumers:
-    """The slow peers of one server.
+    """The slow consumers of one server.
 
     :param world: gets the lines.
 
@@ -35,16 +36,17 @@ class SlowConsumers:
         self._since: dict[int, tuple[float, bool]] = {}
 
     def since(self) -> dict[int, float]:
-        """The sessions whose deliveries are held back for long enough to be slow, and since when;
-        those that were not looked at yet are not among them."""
+        """The slow sessions, and since when their deliveries are held back; without those that were
+        not checked yet.
+        """
         return {number: since for number, (since, told) in self._since.items() if told}
 
     def blocked(self, number: int, now: float) -> None:
-        """Deliveries to a session are held back from now on."""
+        """Note that deliveries to a session are held back from now on."""
         self._since[number] = (now, False)
 
     def look(self, out: Outbound, now: float) -> None:
-        """Check a session that is behind; called once a second."""
+        """Check a session whose peer is behind; called once a second."""
         since = self._since.get(out.number)
         if since is None or since[1] or now - since[0] < SLOW_S:
             return
@@ -58,7 +60,7 @@ class SlowConsumers:
             self._say(WARNING, text, out.number)
 
     def freed(self, number: int, now: float) -> None:
-        """A session reads again, or has ended."""
+        """Note that a session's peer reads again, or that the session has ended."""
         since = self._since.pop(number, None)
         if since is not None and since[1]:
             text = f"its deliveries were held back for {now - since[0]:.1f} s"

@@ -1,4 +1,4 @@
-"""What the shell answers to who carries its bytes."""
+"""The results of the shell's calls for the code that moves the bytes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Final
 
 __all__ = ["EFFECTS", "END", "GONE", "NOT_YET", "READ", "SENT", "WAIT"]
 
-#: What a reader does next: read on; wait for ``Resume``; read no more.
+#: What a reader does next: continue; wait for ``Resume``; stop reading.
 READ: Final = 0
 WAIT: Final = 1
 END: Final = 2
-#: A bit beside them: there are effects to take.
+#: An additional bit: there are effects to take.
 EFFECTS: Final = 4
 
-#: What happened to bytes that were to be sent: :meth:`Connections.send`.
+#: The results of :meth:`Connections.send`.
 SENT: Final = 0
 NOT_YET: Final = 1
 GONE: Final = 2

@@ -1,7 +1,4 @@
-"""What the shell counts, for who watches a server: a chunk, a connection, a batch at a time.
-
-Nothing decides by these numbers.
-"""
+"""Counters of the shell, for monitoring; no decision depends on them."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ _COUNTS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_00
 
 
 def count_one(counts: dict[str, int], key: str, count: int = 1) -> None:
-    """Add to one of several counters."""
+    """Add 1 to one of several counters."""
     counts[key] = counts.get(key, 0) + count
 
 
@@ -92,10 +89,10 @@ class ShellTally:
     """What one shell has counted.
 
     Attributes: ``doors`` by name; ``refused`` connections and TLS ``handshakes``, by reason and by
-    result; ``lag`` of the event loop; of the storage: ``write`` of a batch, ``read`` of questions,
-    ``batch``, how many messages it brought, ``failures``, and ``confirm``, from the first message
-    of a batch to the batch's answer, weighted by its messages; ``waits``, how often a rate made a
-    peer wait, by the rate.
+    result; ``lag`` of the event loop; of the storage: the durations ``write`` of batches and
+    ``read`` of questions, ``batch``, the messages of each batch, ``failures``, and ``confirm``, the
+    time from the first message of a batch to the batch's result, counted for each message;
+    ``waits``, how often a rate made a peer wait, by the rate.
     """
 
     __slots__ = (
@@ -124,7 +121,7 @@ class ShellTally:
         self.failures = 0
 
     def door(self, name: str) -> DoorTally:
-        """The counters of a door."""
+        """The counters of a door, made at the first call."""
         found = self.doors.get(name)
         if found is None:
             found = self.doors[name] = DoorTally()
@@ -135,7 +132,7 @@ class ShellTally:
 class ProcessFacts:
     """Facts from the operating system; None if it does not report one.
 
-    ``storage_bytes`` is the size of the data directory, ``free_bytes`` what is free on its disk.
+    ``storage_bytes`` is the size of the data directory, ``free_bytes`` the free space on its disk.
     """
 
     __slots__ = (

@@ -12,7 +12,7 @@ from typing import Final, final
 
 __all__ = ["Timers"]
 
-#: Entries of the dead beyond this number, and beyond those of the living, are swept out.
+#: Outdated entries are removed if there are more than the valid ones and this number.
 _SPARE: Final = 256
 
 
@@ -25,15 +25,15 @@ class Timers:
         self._due: dict[int, float] = {}
 
     def due(self, number: int) -> float:
-        """When a session is examined next; infinity for never."""
+        """When a session is to be examined next; infinity for never."""
         return self._due.get(number, math.inf)
 
     def earliest(self) -> float:
-        """When the first is, or was before it went away; infinity for never."""
+        """When the first session is to be examined, or an earlier time; infinity for never."""
         return self._heap[0][0] if self._heap else math.inf
 
     def put(self, due: float, number: int) -> None:
-        """Look at a session then, and not before."""
+        """Examine a session at this time, instead of any other time."""
         self._due[number] = due
         heapq.heappush(self._heap, (due, number))
         if len(self._heap) > 2 * len(self._due) + _SPARE:
@@ -42,12 +42,13 @@ class Timers:
             heapq.heapify(self._heap)
 
     def forget(self, number: int) -> None:
-        """A session needs no time any more."""
+        """Remove a session's time."""
         self._due.pop(number, None)
 
     def take_due(self, now: float) -> list[int]:
-        """The sessions whose time has come, each to be given another; one that is given a time in
-        the past comes up at the next call."""
+        """Return the sessions that are due; give each a new time.  A session with a time in the
+        past is due again at the next call.
+        """
         heap = self._heap
         found: list[int] = []
         while heap and heap[0][0] <= now:

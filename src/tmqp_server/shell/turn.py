@@ -91,18 +91,18 @@ class Turn(Connections):
 
     @property
     def lost_events(self) -> int:
-        """Events that were not told to their handler because too many waited."""
+        """How many events were dropped because too many waited for their handler."""
         return self.calls.lost_events
 
     @property
     def unlogged(self) -> int:
-        """Lines of the log that were left out because there were too many of their kind."""
+        """How many log lines were left out because there were too many of their kind."""
         kinds = (self._refusals, self._slow_lines, self.slow_consumers.lines)
         return sum([each.suppressed for each in kinds])
 
     @property
     def is_told(self) -> bool:
-        """Whether every event handler has heard everything."""
+        """Whether the event handlers have handled all events."""
         return self.calls.is_told
 
     # -- the turn --------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class Turn(Connections):
         self._turn(now)
 
     def turn_was_slow(self, slow: SlowTurn) -> None:
-        """A turn of the event loop took too long: the log has a line, unless there are too many."""
+        """Log that a turn of the event loop took too long, unless there are too many such lines."""
         out = self._outs.get(slow.session)
         if out is not None:
             slow.peer = out.wire.peer
@@ -238,7 +238,7 @@ class Turn(Connections):
             self._world.append(Log(ERROR, "a delivery cannot be encoded", 0, fault.error))
 
     def perform(self, commands: Iterable[Command], now: float) -> None:
-        """Carry out a command that comes from no session: from another server, or about it."""
+        """Carry out a command that does not come from a session, but from another server."""
         for command in commands:
             try:
                 self.hub.perform(command, now)
@@ -268,7 +268,7 @@ class Turn(Connections):
             self._world.append(Log(ERROR, "the answer to an HTTP call failed", 0, error))
 
     def told(self, tell: Tell, now: float) -> None:
-        """An event handler has heard of an event, or failed."""
+        """Handle the end of a handler's work on an event."""
         self.calls.told(tell, now)
         self._turn(now)
 
@@ -285,7 +285,7 @@ class Turn(Connections):
         self.wake(self.links.due())
 
     def link_dialled(self, dial: Dial, now: float) -> None:
-        """There is a connection to another server."""
+        """Handle that a connection to a master was established."""
         self.links.dialled(dial, now)
         self._turn(now)
 
@@ -294,11 +294,11 @@ class Turn(Connections):
         self._hear(self.links.failed(dial, problem, now), now)
 
     def link_read(self, dial: Dial, data: bytes, now: float) -> None:
-        """Another server said something; no bytes if it sends no more."""
+        """Handle received bytes of a master; no bytes at the end of its stream."""
         self._hear(self.links.read(dial, data, now), now)
 
     def link_taken(self, dial: Dial, count: int, now: float) -> None:
-        """The other server's side took so many bytes of the piece."""
+        """Handle that a master's transport has accepted *count* bytes of the piece."""
         self.links.taken(dial, count, now)
         self._turn(now)
 
@@ -319,13 +319,13 @@ class Turn(Connections):
         return self.saving.take()
 
     def written(self, error: Exception | None, now: float) -> None:
-        """The store has written the batch, or failed to."""
+        """Handle that the store has written the batch, or failed to."""
         assert self.saving is not None, "only what was handed out is written"
         self.saving.written(error, now)
         self._saved(now)
 
     def read(self, answers: Sequence[Command], error: Exception | None, now: float) -> None:
-        """The store has answered the questions, or the first of them and then failed."""
+        """Handle the store's answers to all questions, or to the first of them before an error."""
         assert self.saving is not None, "only what was asked is answered"
         self.saving.read(answers, error, now)
         self._saved(now)
@@ -337,13 +337,13 @@ class Turn(Connections):
         self._saved(now)
 
     def finish(self, now: float) -> None:
-        """Write the rest and close the store; called when no session is left."""
+        """Write the last batch and close the store; called when no session is left."""
         if self.saving is not None:
             self.saving.stop()
             self._saved(now)
 
     def store_closed(self, error: Exception | None) -> None:
-        """The store is closed."""
+        """Handle that the store is closed."""
         assert self.saving is not None, "there is one"
         self.saving.closed(error)
 

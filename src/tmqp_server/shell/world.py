@@ -46,12 +46,12 @@ __all__ = [
     "why_broken",
 ]
 
-#: How important a log line is; the numbers are those of Python's logging.
+#: The levels of log lines, with the numbers of Python's logging.
 DEBUG: Final = 10
 INFO: Final = 20
 WARNING: Final = 30
 ERROR: Final = 40
-#: Why a connection ends that failed for a bug.
+#: The reason for the end of a connection because of a bug.
 INTERNAL_ERROR: Final = "an internal error"
 
 
@@ -80,7 +80,7 @@ def why_broken(error: OSError) -> str:
 
 @final
 class StartWriting:
-    """Bytes wait for a session: send each :meth:`Turn.piece` until there is none."""
+    """Send each :meth:`Turn.piece` of a session until there is none."""
 
     __slots__ = ("session",)
 
@@ -111,7 +111,7 @@ class Secure:
 
 @final
 class Drained:
-    """A session that :meth:`Turn.send` refused for the moment takes bytes again, or has ended."""
+    """A session that :meth:`Turn.send` refused for the moment takes bytes again, or ended."""
 
     __slots__ = ("session",)
 
@@ -121,7 +121,7 @@ class Drained:
 
 @final
 class Close:
-    """A session is over: close its connection."""
+    """Close the connection of a session that has ended."""
 
     __slots__ = ("reason", "session")
 
@@ -139,7 +139,7 @@ class GoOn:
 
 @final
 class Wake:
-    """:meth:`Turn.next_deadline` is now earlier than when it was last asked for."""
+    """:meth:`Turn.next_deadline` now returns an earlier time than at the last call."""
 
     __slots__ = ()
 
@@ -200,7 +200,7 @@ class WriteBatch:
 
 @final
 class ReadBatch:
-    """Have the store answer these questions in order; the answers go to :meth:`Turn.read`."""
+    """Let the store answer these questions in order; the answers go to :meth:`Turn.read`."""
 
     __slots__ = ("questions",)
 
@@ -240,7 +240,7 @@ class Dial:
 
 @final
 class LinkOutput:
-    """Bytes wait for a master: send each :meth:`Links.piece` until there is none."""
+    """Send each :meth:`Links.piece` to a master until there is none."""
 
     __slots__ = ("dial",)
 
@@ -250,7 +250,7 @@ class LinkOutput:
 
 @final
 class HangUp:
-    """Close a connection to a master, or try no longer to have one."""
+    """Close a connection to a master, or stop trying to connect."""
 
     __slots__ = ("dial",)
 
@@ -277,8 +277,9 @@ class DrainEnded:
 
 @final
 class Log:
-    """A line for the log.  ``session`` is the session that it is about, 0 for none; ``error`` adds
-    a traceback; ``topic`` is the logger's name after ``tmqp_server.``."""
+    """A line for the log.  ``session`` is the session that it concerns, 0 for none; ``error`` adds
+    a traceback; ``topic`` is the logger's name after ``tmqp_server.``.
+    """
 
     __slots__ = ("error", "level", "session", "text", "topic")
 

@@ -1,4 +1,4 @@
-"""Changes of topology as bytes: the part of a logged write that is not in blocks.
+"""Encodes changes of topology: the part of a logged write that is not in blocks.
 
 Each change is its kind (u8), three zero bytes, the size of the rest (u32), and its fields in the
 order of its record: numbers as 8 bytes, flags as one, texts (UTF-8) and bytes after their size
@@ -53,7 +53,7 @@ _INTEGERS: Final = {"Q": struct.Struct("<Q"), "q": struct.Struct("<q")}
 
 
 def encode_changes(changes: list[TopologyChange]) -> bytes:
-    """Changes, one after another.
+    """Encode changes, one after another.
 
     :raises ValueError: when a number does not fit.
     """
@@ -84,9 +84,9 @@ def _field(form: str, value: Any) -> bytes:
 
 
 def decode_changes(data: bytes) -> list[TopologyChange]:
-    """The changes again.
+    """Decode changes.
 
-    :raises DamageError: when they are not what was written.
+    :raises DamageError: when the bytes are not encoded changes.
     """
     changes: list[TopologyChange] = []
     at = 0

@@ -1,8 +1,8 @@
-"""Conversion of messages to their stored form and back: times, counts, flags, and the door's body.
+"""Converts messages to their stored form and back: times, counts, flags, and the door's body.
 
 The door's body is the expensive part, and does not depend on what happens to the message.  So it
-may be made some messages later (``_bare_form``): a message that is settled before that, like one
-that feeds have copied in one step, costs nothing.
+may be made some messages later (``_bare_form``): a message that is settled before that, for example
+one that feeds have copied in one step, costs nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tmqp_server.storage.port import UnknownDoorError
 
 __all__ = ["LAST", "MAX_COUNT", "StoredForms"]
 
-#: No attempts, put-backs or hops are counted beyond.
+#: Attempts, put-backs and hops are counted up to this number.
 MAX_COUNT: Final = 65_535
 #: No sequence and no time is larger.
 LAST: Final = 2**63 - 1
@@ -35,10 +35,10 @@ _MOST_BARE: Final = 64
 
 
 class StoredForms:
-    """Knows the doors, and what the clock of the world says.
+    """Converts messages to their stored form and back.
 
-    :param doors: all protocols whose messages may be kept.
-    :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
+    :param doors: all protocols whose messages may be stored.
+    :param wall_clock_offset_s: seconds to add to the engine's time to get Unix time.
     """
 
     def __init__(self, doors: Sequence[BodyCodec], wall_clock_offset_s: float) -> None:
@@ -61,7 +61,7 @@ class StoredForms:
     def _stored(
         self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
     ) -> StoredMessage:
-        """What is kept of a message."""
+        """The stored form of a message."""
         kept = self._head(message, sequence, flags, timestamp_us, now)
         self._make_body(kept, message)
         return kept
@@ -69,7 +69,9 @@ class StoredForms:
     def _bare_form(
         self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
     ) -> StoredMessage:
-        """The same, to be completed by :meth:`_make_bodies` unless it is forgotten before."""
+        """The stored form without its body, which :meth:`_make_bodies` adds unless it is forgotten
+        before.
+        """
         if len(self._bare) >= _MOST_BARE:
             self._make_bodies()
         kept = self._head(message, sequence, flags, timestamp_us, now)
@@ -77,11 +79,11 @@ class StoredForms:
         return kept
 
     def _forget_form(self, kept: StoredMessage) -> None:
-        """A message is settled, and will not be written."""
+        """Forget a form without body: its message is settled and need not be written."""
         self._bare.pop(kept, None)
 
     def _make_bodies(self) -> None:
-        """Make what doors keep of those messages that have not been settled since."""
+        """Make the missing bodies of messages that have not been settled."""
         for kept, message in self._bare.items():
             self._make_body(kept, message)
         self._bare.clear()
@@ -95,7 +97,7 @@ class StoredForms:
     def _head(
         self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
     ) -> StoredMessage:
-        """The same without its body."""
+        """The stored form of a message, still without its body."""
         rare = message.rare
         expires_us = due_us = put_backs = hops = 0
         if rare is not None:
@@ -119,7 +121,7 @@ class StoredForms:
         )
 
     def kept(self, stored: StoredMessage, now: float) -> KeptMessage:
-        """A message that comes back.
+        """Convert a stored message to a message that the engine restores.
 
         :raises UnknownDoorError: when this server does not know its door.
         :raises Exception: when its door cannot read it.
@@ -150,12 +152,13 @@ class StoredForms:
         )
 
     def monotonic_s(self, unix_us: int) -> float:
-        """A time of the store as the engine counts it."""
+        """Convert a stored time to the engine's time."""
         return unix_us / _SECOND_US - self._offset_s
 
     def _expiry_us(self, expires_at: float) -> int:
-        """An expiry as the store keeps it: 0 for never, which no time may become; one beyond its
-        last time is that."""
+        """Convert an expiry to its stored form: 0 means never, so any other time is at least 1;
+        times too late for the field become its largest value.
+        """
         return 0 if expires_at == NEVER else min(max(1, self._unix_us(expires_at)), LAST)
 
     def _unix_us(self, at: float) -> int:

@@ -1,4 +1,4 @@
-"""The portions of a journal's batch: the messages of a commit, and those before or after it.
+"""The portions of a journal's batch: the messages of a commit, and those around it.
 
 The store's own thread converts them to messages when it writes them.
 """
@@ -33,42 +33,43 @@ __all__ = [
     "names_its_queue",
 ]
 
-#: A message set of a body that is put aside: the length of the door's name, messages, those of high
+#: A message set of a staged body: the length of the door's name, messages, those of high
 #: priority, and the lengths of data, sizes and offsets.
 _MESSAGE_SET: Final = Struct("<HIIIII")
 
 
 class BodyCodec(Protocol):
-    """A door as the journal sees it."""
+    """What the journal knows of a door."""
 
     name: str
-    #: Kept with every message; never given to another door.
+    #: Stored with every message; never reused for another door.
     number: int
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message, and where in it the payload begins and how long it is."""
+        """The stored body of a message, and where in it the payload begins and how long it is."""
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """The messages of a set: what is kept of each, its payload as in :meth:`stored`, and
+        """The messages of a set: for each its stored body, the payload as in :meth:`stored`, and
         whether it has high priority.
 
-        :raises ValueError: when it cannot be read.
+        :raises ValueError: when the set cannot be read.
         """
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """The message again: its wire form, id, source, channel as spelt, and size.
+        """Restore a message from its stored body: its wire form, id, source, channel as spelt, and
+        size.
 
-        :raises Exception: when it cannot be read.
+        :raises Exception: when the body cannot be read.
         """
 
 
 class Gathered(Portion):
-    """A portion of the journal's, which knows its sequences."""
+    """A portion made by the journal, which knows its messages' sequences."""
 
     __slots__ = ()
 
     def within(self, first: int, last: int, high_priority: bool) -> list[int]:
-        """The sequences of its messages of a priority, from *first* to *last*."""
+        """The sequences of its messages with a priority, from *first* to *last*."""
         wanted = FLAG_HIGH if high_priority else 0
         return [
             each.sequence
@@ -78,7 +79,7 @@ class Gathered(Portion):
 
 
 class Sealed(Gathered):
-    """Messages that came before a commit into the same queue, or behind it."""
+    """Messages that were appended to a queue before a commit, or between two commits."""
 
     __slots__ = ("_messages",)
 
@@ -91,12 +92,12 @@ class Sealed(Gathered):
         return self._messages
 
     def size(self) -> int:
-        """How many bytes they take."""
+        """The size of all bodies in bytes."""
         return sum([len(each.body) for each in self._messages])
 
 
 class CommittedSegment(Gathered):
-    """What a commit pushes into a queue, or a part of it."""
+    """The messages that a commit pushes into a queue, or a part of them."""
 
     __slots__ = ("_segment", "_codec", "_expires_us", "_first", "_message_sets", "_timestamp_us")
 
@@ -118,20 +119,20 @@ class CommittedSegment(Gathered):
         self._expires_us = expires_us
 
     def size(self) -> int:
-        """How many bytes they take."""
+        """The size of all messages in bytes."""
         return self._segment.size
 
     def load(self, body: bytes) -> None:
-        """Take what was put aside of the segment; an empty body lets it go.
+        """Take the segment's staged body; an empty body releases it.
 
-        :raises ValueError: when it is not what was put aside.
+        :raises ValueError: when it is not the body that was staged.
         """
         self._message_sets = _message_sets_of(body)
 
     def messages(self) -> list[StoredMessage]:
         """The messages.
 
-        :raises ValueError: when their door cannot read what it gave.
+        :raises ValueError: when their door cannot read a message set.
         """
         found: list[StoredMessage] = []
         sequence = self._first
@@ -161,7 +162,7 @@ class CommittedSegment(Gathered):
         return found
 
     def runs(self) -> list[StoredRun]:
-        """One of each message set, if their door said how the messages lie in all of them."""
+        """One run for each message set, if all sets say where their messages begin; else none."""
         found: list[StoredRun] = []
         sequence = self._first
         for message_set in self._message_sets:
@@ -185,7 +186,9 @@ class CommittedSegment(Gathered):
         return found
 
     def within(self, first: int, last: int, high_priority: bool) -> list[int]:
-        """As :meth:`Gathered.within`; nothing is made of a million messages to find it."""
+        """As :meth:`Gathered.within`, but without creating the messages, of which there may be a
+        million.
+        """
         segment = self._segment
         if 0 < segment.high < segment.count:
             if not segment.highs:
@@ -203,7 +206,7 @@ class CommittedSegment(Gathered):
 
 
 class SetAside(StagedBody):
-    """A segment of a transaction that is put aside until its commit."""
+    """A segment of a transaction, staged until its commit."""
 
     __slots__ = ("_message_sets", "_size")
 
@@ -214,11 +217,11 @@ class SetAside(StagedBody):
             segment.highs = _highs_of(codec, segment)
 
     def size(self) -> int:
-        """How many bytes it takes, about."""
+        """Its approximate size in bytes."""
         return self._size
 
     def body(self) -> bytes:
-        """Its message sets, one after the other."""
+        """The message sets as one body."""
         parts: list[bytes] = []
         for message_set in self._message_sets:
             door = message_set.door.encode()
@@ -231,7 +234,7 @@ class SetAside(StagedBody):
 
 
 def _highs_of(codec: dict[str, BodyCodec], segment: Segment) -> bytes:
-    """Of each message of a segment, whether it has high priority."""
+    """For each message of a segment, whether it has high priority; empty if they cannot be read."""
     highs: list[bool] = []
     try:
         for message_set in segment.message_sets:
@@ -242,9 +245,9 @@ def _highs_of(codec: dict[str, BodyCodec], segment: Segment) -> bytes:
 
 
 def _message_sets_of(body: bytes) -> list[MessageSet]:
-    """The message sets of a body that was put aside.
+    """Read the message sets of a staged body.
 
-    :raises ValueError: when it is not one.
+    :raises ValueError: when the body is not valid.
     """
     found: list[MessageSet] = []
     at = 0
@@ -269,7 +272,7 @@ def _message_sets_of(body: bytes) -> list[MessageSet]:
 
 
 def flags_of_feeds(marks: int) -> int:
-    """The flags that stand for a message's marks."""
+    """The flags that store the marks about feeds."""
     flags = 0
     if marks & MARK_COPY:
         flags |= FLAG_COPY
@@ -279,7 +282,7 @@ def flags_of_feeds(marks: int) -> int:
 
 
 def marks_of_feeds(flags: int) -> int:
-    """The marks again."""
+    """The marks about feeds that flags store."""
     marks = 0
     if flags & FLAG_COPY:
         marks |= MARK_COPY
@@ -289,6 +292,7 @@ def marks_of_feeds(flags: int) -> int:
 
 
 def names_its_queue(stored: StoredMessage) -> bool:
-    """Whether the body of a message names the queue that it is in; that of a dead letter, or of
-    what a feed copied, names another one."""
+    """Whether the body of a message names its queue; a dead letter or a copy made by a feed names
+    another queue.
+    """
     return stored.hops == 0 and not stored.flags & FLAG_COPY

@@ -98,8 +98,8 @@ __all__ = ["Journal", "Writing"]
 class Writing:
     """A batch that is being written, and the tickets that it answers: ``first`` and ``count``.
 
-    ``runs`` are those tickets that stand for several messages, in order, and for how many each.
-    ``changes`` are those of its changes that do not depend on its messages.
+    ``runs`` are the tickets that stand for several messages, in order, each with its number of
+    messages.  ``changes`` are those changes of the batch that do not depend on its messages.
     """
 
     __slots__ = ("batch", "changes", "count", "first", "replaced", "runs")
@@ -124,10 +124,10 @@ class Writing:
 
 @final
 class Journal(StoredForms):
-    """Gathers what is to be kept.
+    """Collects the next batch for the store.
 
-    :param doors: all protocols whose messages may be kept.
-    :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
+    :param doors: all protocols whose messages may be stored.
+    :param wall_clock_offset_s: seconds to add to the engine's time to get Unix time.
     """
 
     def __init__(self, doors: Sequence[BodyCodec], wall_clock_offset_s: float = 0.0) -> None:
@@ -138,11 +138,11 @@ class Journal(StoredForms):
         #: Runs that were appended and are kept in one piece.
         self._whole: dict[int, list[StoredRun]] = {}
         self._portions: list[Gathered] = []
-        #: Queues that have portions: what is appended to them goes behind those.
+        #: Queues that have portions: messages appended to them come after these.
         self._sealed: dict[int, None] = {}
         self._marks: list[TopologyChange] = []
         self._settled: dict[int, list[int]] = {}
-        #: What is put aside for transactions, and what is not needed any more, by number.
+        #: The staged bodies of transactions, and the numbers of those that are no longer needed.
         self._staged: dict[int, StagedBody] = {}
         self._dropped: list[int] = []
         self._replaced: list[tuple[int, int]] = []
@@ -153,7 +153,7 @@ class Journal(StoredForms):
         self._runs: list[tuple[int, int]] = []
         #: How many more messages than tickets there are.
         self._more = 0
-        #: Tickets for which nobody waits when their messages are settled; how many of them are.
+        #: Tickets that nobody waits for once their messages are settled; how many of them are.
         self._patient: dict[int, None] = {}
         self._done = 0
         #: The last ticket that was answered, and the last one that has been looked at.
@@ -163,7 +163,7 @@ class Journal(StoredForms):
 
     @property
     def waiting(self) -> int:
-        """How many messages wait to be written; 0 if anything else does that is urgent."""
+        """How many messages wait to be written; 0 if something urgent waits as well."""
         if self._changes or self._notes or self._marks:
             return 0
         return self._count + self._more - self._done
@@ -175,20 +175,21 @@ class Journal(StoredForms):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether there is more to write than messages that are settled."""
+        """Whether there is more to write than settlements."""
         return bool(self._count > self._done or self._changes or self._notes)
 
     @property
     def is_done(self) -> bool:
-        """Whether there are messages, all of them settled and for which nobody waits, and nothing
-        else that is to be written."""
+        """Whether there are only messages that are settled and that no producer waits for, and
+        nothing else to write.
+        """
         if self._count == 0 or self._count > self._done or not self._is_plain:
             return False
         return not any(list(self._appended.values()))
 
     @property
     def _is_plain(self) -> bool:
-        """Whether there is nothing to write but single messages that were appended."""
+        """Whether there is nothing to write except messages that were appended one by one."""
         return not (
             self._changes
             or self._marks
@@ -203,14 +204,17 @@ class Journal(StoredForms):
 
     @property
     def may_be_done(self) -> bool:
-        """Whether it may soon be so: there are only messages of that kind, of hasty queues."""
+        """Whether :attr:`is_done` may soon be true: everything left is of that kind, and of hasty
+        queues.
+        """
         if not self._patient or len(self._patient) < self._count - self._done:
             return False
         return all([key in self._hasty or not there for key, there in self._appended.items()])
 
     def has_moved(self) -> bool:
-        """Whether what may be done has come since the last call; if not, its queues are not hasty
-        any more."""
+        """Whether such messages have arrived since the last call; if not, their queues are no
+        longer hasty.
+        """
         seen, self._seen = self._seen, self._first + self._count - 1
         if next(iter(self._patient)) > seen:
             return True
@@ -219,7 +223,7 @@ class Journal(StoredForms):
         return False
 
     def retains(self, key: int, is_so: bool) -> None:
-        """Whether a queue keeps settled messages for readers."""
+        """Set whether a queue keeps settled messages for readers."""
         if is_so:
             self._retained[key] = None
         else:
@@ -228,7 +232,7 @@ class Journal(StoredForms):
     # -- what the engine says -------------------------------------------------------------------
 
     def append(self, effect: Append, now: float) -> None:
-        """Have a message kept."""
+        """Add a message to the batch."""
         message = effect.message
         flags = self._flags(message)
         if effect.transient:
@@ -247,7 +251,7 @@ class Journal(StoredForms):
         self._ticket(effect.ticket)
 
     def run(self, effect: AppendRun | EraseRun, now: float) -> None:
-        """Have the messages of a run kept, or forget them."""
+        """Add the messages of a run to the batch, or settle them."""
         if isinstance(effect, EraseRun):
             self._erase_run(effect)
         else:
@@ -270,7 +274,7 @@ class Journal(StoredForms):
         self._ticket(effect.ticket)
 
     def _append_whole(self, effect: AppendRun, flags: int, timestamp_us: int) -> bool:
-        """Take a run as one piece, unless something is to be said of a single message."""
+        """Add a run as one piece.  Return False if a message of it needs a form of its own."""
         messages = effect.messages
         attempts = messages[0].attempts
         for message in messages:
@@ -290,7 +294,7 @@ class Journal(StoredForms):
         return True
 
     def _divide(self, key: int) -> None:
-        """Let the runs that were appended to a queue be single messages."""
+        """Divide the runs that were appended to a queue into single messages."""
         runs = self._whole.pop(key, None)
         if runs is None:
             return
@@ -325,7 +329,7 @@ class Journal(StoredForms):
                 settled.extend(others)
 
     def erase(self, effect: Erase) -> None:
-        """A message is settled."""
+        """Settle a message."""
         key = effect.key
         if key not in self._retained:
             if effect.ticket > self._answered:
@@ -353,7 +357,7 @@ class Journal(StoredForms):
             settled.append(effect.sequence)
 
     def change(self, effect: StoredChange) -> None:
-        """The topology has changed, or a part of a queue is settled."""
+        """Add a change of topology, the settlement of a part of a queue, or a commit."""
         if isinstance(effect, StoreChannel):
             self._changes.append(KeepChannel(effect.channel, channel_to_bytes(effect.options)))
         elif isinstance(effect, ForgetChannel):
@@ -402,7 +406,7 @@ class Journal(StoredForms):
             self._ticket(effect.ticket)
 
     def _commit(self, effect: CommitStored) -> None:
-        """All of a commit, and its mark: they are in one batch, for this is one call."""
+        """Add a whole commit and its mark; because this is one call, they are in the same batch."""
         timestamp_us = self._unix_us(effect.at)
         for part in effect.parts:
             key = part.key
@@ -419,7 +423,7 @@ class Journal(StoredForms):
         self._marks.append(KeepMark(effect.application, effect.epoch, timestamp_us))
 
     def _commit_batch(self, effect: CommitBatch) -> None:
-        """All that a client's batch brings and settles: what it settles is void with the rest."""
+        """Add what a client's batch pushes and settles; if writing fails, all of it is void."""
         at = effect.at
         timestamp_us = self._unix_us(at)
         for each in effect.appended:
@@ -432,14 +436,18 @@ class Journal(StoredForms):
             self._replaced.append((erased.key, erased.sequence))
 
     def _seal(self, key: int) -> None:
-        """Put the messages appended to a queue after its portions, and before the next one."""
+        """Make the messages appended to a queue a portion, after its other portions and before the
+        next.
+        """
         self._divide(key)
         appended = self._appended.pop(key, None)
         if appended:
             self._portions.append(Sealed(key, list(appended.values())))
 
     def _clear(self, effect: ClearStored) -> None:
-        """Changes are made before messages are appended: those of this batch are taken out here."""
+        """Settle a part of a queue.  Changes are made before messages are appended, so the messages
+        of this batch are settled one by one.
+        """
         self._divide(effect.key)
         wanted = FLAG_HIGH if effect.high_priority else 0
         for sequence, kept in list(self._appended.get(effect.key, {}).items()):
@@ -453,7 +461,7 @@ class Journal(StoredForms):
         self._changes.append(SettleAll(effect.key, effect.last, priority, effect.first))
 
     def notes(self, notes: Iterable[tuple[int, int, int, int]]) -> None:
-        """Take down what happened to messages: key, sequence, attempts and put-backs of each."""
+        """Note what happened to messages: key, sequence, attempts and put-backs of each."""
         for key, sequence, attempts, put_backs in notes:
             self._divide(key)
             appended = self._appended.get(key, {}).get(sequence)
@@ -473,7 +481,7 @@ class Journal(StoredForms):
     # -- what the store says --------------------------------------------------------------------
 
     def take(self) -> Writing:
-        """The batch gathered so far; the next one begins."""
+        """Return the collected batch, and begin the next one."""
         self._make_bodies()
         batch = StoreBatch()
         batch.changes = self._changes + self._marks
@@ -513,7 +521,9 @@ class Journal(StoredForms):
         return writing
 
     def _take_runs(self, batch: StoreBatch, key: int, whole: list[StoredRun]) -> None:
-        """Runs that are settled are not written; of one that is so in part all is."""
+        """Add runs to a batch.  A run that is settled is left out; one that is partly settled is
+        written whole, with its settlements.
+        """
         runs: list[StoredRun] = []
         for run in whole:
             if run.is_over:
@@ -526,7 +536,9 @@ class Journal(StoredForms):
             batch.runs[key] = runs
 
     def finished(self, writing: Writing, ok: bool) -> Synced | None:
-        """A batch has been written, or not; returns the answer to the engine, if it waits."""
+        """Note the result of writing a batch.  Return the answer to the engine, None if it has no
+        tickets.
+        """
         if not ok:
             self._owe(writing)
         if not writing.count:
@@ -535,7 +547,7 @@ class Journal(StoredForms):
         return Synced(writing.first, ok, writing.count)
 
     def answers(self, writing: Writing, ok: bool, most: int) -> list[Synced]:
-        """The same in portions: each answers *most* messages or little more."""
+        """As :meth:`finished`, but with an answer for about every *most* messages."""
         whole = self.finished(writing, ok)
         if whole is None:
             return []

@@ -1,10 +1,10 @@
 """The port between a server and a replicated log: the requests, and their answers.
 
 Theory of operation.  A log is one linearizable object that several servers share.  It has
-*entries*, numbered 1, 2, 3, ... without a gap, and one *leader key*, which says who may append.
-The key changes only by a claim, and each claim has an *epoch*, a number higher than that of all
-earlier claims.  An append names its epoch, and the log carries it out only while that epoch's claim
-is valid, in one step with that check.  So a server that has been replaced cannot append any more,
+*entries*, numbered 1, 2, 3, ... without a gap, and one *leader key*, which says who may append. The
+key changes only by a claim, and each claim has an *epoch*, a number higher than that of all earlier
+claims.  An append names its epoch, and the log carries it out only while that epoch's claim is
+valid, in one step with that check.  So a server that has been replaced cannot append any more,
 whatever it believes and whatever its clock shows: there is never more than one writer.
 
 *Lost answers.* A request is one attempt.  If the log does not answer, the request may have been
@@ -13,8 +13,8 @@ request can be repeated safely: a repeated append finds its own bytes under its 
 claim finds its own token in the leader key.  ``tmqp_server.replication`` turns several attempts
 into one definite result.
 
-*Leases.* A claim ends automatically when its holder has not renewed it for its lease.  That is only
-for fail-over: no guarantee depends on a clock.
+*Leases.* A claim ends automatically if its holder does not renew it within the lease. This only
+serves fail-over: no guarantee depends on a clock.
 
 An adapter (:class:`SharedLog`) blocks.  Several threads may use it at the same time.
 """
@@ -56,23 +56,25 @@ __all__ = [
     "WatchLog",
 ]
 
-#: What an entry may have, in bytes: a log needs to take no larger ones.
+#: The largest size of an entry in bytes: a log need not accept larger ones.
 MOST_ENTRY_BYTES: Final = 1 << 20
 
 
 class UnansweredError(StoreError):
-    """The log did not answer, so whether it has done what it was asked is not known."""
+    """The log did not answer, so it is not known whether it has carried out the request."""
 
 
 class LifeOverError(StoreError):
-    """This server cannot continue: nobody may be answered any more, neither yes nor no."""
+    """This server cannot continue, and must not answer any client any more, neither with success
+    nor with failure.
+    """
 
 
 class Leader(Record):
-    """Who may append: the server ``node``, which clients reach at ``address``.
+    """The server that may append: ``node``, which clients reach at ``address``.
 
-    ``token`` was made by the claimant for this claim alone, ``epoch`` by the log.  ``lease`` is
-    what the log calls the claim's lease.
+    The claimant made ``token`` for this claim alone; the log made ``epoch``.  ``lease`` is the
+    log's name for the claim's lease.
     """
 
     __slots__ = ("address", "epoch", "lease", "node", "token")
@@ -115,9 +117,9 @@ class Member(Record):
 
 
 class Claim(Record):
-    """Become leader, if nobody is; answer: ``Led``.
+    """Become leader, if there is none.  Answer: ``Led``.
 
-    The answer has the leader that there is then: the claim's own token, or another one.
+    The answer has the leader after the claim: this one, with the claim's token, or another one.
     """
 
     __slots__ = ("address", "lease_s", "node", "token")
@@ -130,7 +132,7 @@ class Claim(Record):
 
 
 class Keep(Record):
-    """Begin a claim's lease again; answer: ``Led`` with the leader that there is."""
+    """Renew a claim's lease.  Answer: ``Led`` with the current leader."""
 
     __slots__ = ("leader",)
 
@@ -139,7 +141,7 @@ class Keep(Record):
 
 
 class Resign(Record):
-    """End a claim, if it still stands; answer: ``Led`` with the leader that there is, if any."""
+    """End a claim, if it is still valid.  Answer: ``Led`` with the current leader, if any."""
 
     __slots__ = ("leader",)
 
@@ -148,9 +150,9 @@ class Resign(Record):
 
 
 class AppendEntry(Record):
-    """Put an entry behind the last one, if the epoch's claim stands.
+    """Append an entry after the last one, if the epoch's claim is valid.
 
-    Answers: ``Appended``; ``Fenced`` if the claim does not stand; ``Misplaced`` if it does, but the
+    Answers: ``Appended``; ``Fenced`` if the claim is not valid; ``Misplaced`` if it is, but the
     number is not the next one.
     """
 
@@ -163,7 +165,9 @@ class AppendEntry(Record):
 
 
 class ReadEntries(Record):
-    """Entries behind a number, up to so many bytes, but one at least; answer: ``Entries``."""
+    """Read the entries after a number, up to a number of bytes, but at least one.  Answer:
+    ``Entries``.
+    """
 
     __slots__ = ("after", "most_bytes")
 
@@ -173,9 +177,9 @@ class ReadEntries(Record):
 
 
 class WatchLog(Record):
-    """Wait up to ``wait_s`` for another last number or another epoch; answer: ``Seen``.
+    """Wait up to ``wait_s`` for a new last number or a new epoch. Answer: ``Seen``.
 
-    ``epoch`` is 0 for no leader.  The log may answer sooner.
+    ``epoch`` is 0 if there is no leader. The log may answer before anything has changed.
     """
 
     __slots__ = ("epoch", "last", "wait_s")
@@ -187,7 +191,7 @@ class WatchLog(Record):
 
 
 class Report(Record):
-    """Note how far a member is; answer: ``Reported``."""
+    """Record how far a member has read the log.  Answer: ``Reported``."""
 
     __slots__ = ("member",)
 
@@ -196,15 +200,17 @@ class Report(Record):
 
 
 class ListMembers(Record):
-    """Everybody who ever reported; answer: ``Members``."""
+    """List all members that have ever reported.  Answer: ``Members``."""
 
     __slots__ = ()
 
 
 class Trim(Record):
-    """Forget the entries before a number, if the epoch's claim stands; ``Trimmed`` or ``Fenced``.
+    """Delete the entries before a number, if the epoch's claim is valid.  ``Trimmed`` or
+    ``Fenced``.
 
-    If any member has reported since ``version``, nothing is forgotten: it may need them.
+    If any member has reported since ``version``, nothing is deleted: that member may need the
+    entries.
     """
 
     __slots__ = ("before", "epoch", "version")
@@ -224,7 +230,7 @@ LogRequest: TypeAlias = (
 
 
 class Led(Record):
-    """Who is the leader; None for nobody."""
+    """The current leader; None if there is none."""
 
     __slots__ = ("leader",)
 
@@ -239,7 +245,7 @@ class Appended(Record):
 
 
 class Fenced(Record):
-    """The epoch's claim does not stand; ``leader`` is who has another one, if anybody."""
+    """The epoch's claim is not valid; ``leader`` is the holder of the valid claim, if any."""
 
     __slots__ = ("leader",)
 
@@ -248,7 +254,7 @@ class Fenced(Record):
 
 
 class Misplaced(Record):
-    """The last entry is ``last``, and ``data`` is what has the number asked for, if anything."""
+    """The last entry is ``last``; ``data`` is the entry that has the requested number, if any."""
 
     __slots__ = ("data", "last")
 
@@ -258,10 +264,10 @@ class Misplaced(Record):
 
 
 class Entries(Record):
-    """Entries in order, without a gap.
+    """Consecutive entries.
 
-    ``first`` is the lowest number that the log still has or will give next: what was asked for
-    and is below has been trimmed.
+    ``first`` is the lowest number that the log still has or will give next; requested entries below
+    it have been trimmed.
     """
 
     __slots__ = ("entries", "first")
@@ -282,7 +288,7 @@ class Seen(Record):
 
 
 class Reported(Record):
-    """It is noted."""
+    """The report has been recorded."""
 
     __slots__ = ()
 
@@ -290,7 +296,8 @@ class Reported(Record):
 class Members(Record):
     """All members, and the version of the list, which increases with every report.
 
-    ``is_full`` says that the log has little room left: it cannot wait for members that are behind.
+    ``is_full`` says that the log has little room left, so it must be trimmed without waiting for
+    members that are behind.
     """
 
     __slots__ = ("is_full", "members", "version")
@@ -302,7 +309,7 @@ class Members(Record):
 
 
 class Trimmed(Record):
-    """The entries before ``first`` are gone, and no others."""
+    """The entries before ``first`` have been deleted, and no others."""
 
     __slots__ = ("first",)
 
@@ -316,13 +323,13 @@ LogAnswer: TypeAlias = (
 
 
 class SharedLog(Protocol):
-    """An adapter: it brings requests to a log, one attempt each."""
+    """An adapter: it sends requests to a log, one attempt each."""
 
     def ask(self, request: LogRequest) -> LogAnswer:
-        """What the log answers to a request.
+        """Send a request to the log, and return its answer.
 
-        :raises UnansweredError: when it does not answer, or not in time.
+        :raises UnansweredError: when the log does not answer, or not in time.
         """
 
     def close(self) -> None:
-        """Give back what the adapter holds; a second call does nothing."""
+        """Release all resources; a second call does nothing."""

@@ -85,9 +85,9 @@ _USED: Final = struct.Struct("<QQ")
 
 
 class Logged:
-    """What an entry, or several that are parts of one write, say.
+    """The content of an entry, or of several entries that are the parts of one write.
 
-    ``number`` is that of the last part, ``first`` of the first one.  ``used`` has the highest
+    ``number`` is that of the last part, ``first`` that of the first one.  ``used`` has the highest
     sequence of queues whose last messages are transient.  ``node``, ``address`` and ``store`` are
     those of a ``BEGIN``.
     """
@@ -122,10 +122,10 @@ class Logged:
 
 
 def payload_of(batch: StoreBatch) -> bytes:
-    """A batch as a logged write has it; portions that are staged must be loaded.
+    """Encode a batch as a logged write; staged portions must have been loaded.
 
-    :raises ValueError: when a message or a number does not fit the format, sequences do not rise,
-        or it is all too large.
+    :raises ValueError: when a message or a number does not fit the format, sequences do not
+        increase, or the write is too large.
     """
     used: dict[int, int] = {}
     blocks: list[bytes] = []
@@ -161,7 +161,7 @@ def payload_of(batch: StoreBatch) -> bytes:
 
 
 def _blocks(key: int, messages: list[StoredMessage], used: dict[int, int]) -> list[bytes]:
-    """A block of those messages that are not transient, if any."""
+    """A block for each queue, of its messages that are not transient, if it has any."""
     if not messages:
         return []
     kept = [each for each in messages if not each.flags & FLAG_TRANSIENT]
@@ -174,7 +174,7 @@ def _blocks(key: int, messages: list[StoredMessage], used: dict[int, int]) -> li
 def encode_logged(
     number: int, epoch: int, now_us: int, payload: bytes, most_bytes: int = MOST_ENTRY_BYTES
 ) -> list[LogEntry]:
-    """The entries of a write, the first of which has a number; none is larger than a size."""
+    """Encode the entries of a write, from a first number on, each of at most a size."""
     room = most_bytes - _HEAD.size
     pieces = [payload[at : at + room] for at in range(0, len(payload), room)]
     return [
@@ -192,7 +192,7 @@ def encode_begin(
 
 
 def encode_end(number: int, epoch: int, now_us: int) -> LogEntry:
-    """The entry with which a leader stops in order."""
+    """The entry with which a leader stops cleanly."""
     return _entry(END, number, epoch, now_us, 0, 1, b"")
 
 
@@ -212,8 +212,8 @@ def _entry(
 class LogReader:
     """Reads the entries of a log in order.
 
-    :param number: the last entry that is not to be read again.
-    :param epoch: the epoch that it belongs to; 0 for none.
+    :param number: the last entry that need not be read again.
+    :param epoch: the epoch that this entry belongs to; 0 for none.
 
     Attributes: ``number``, the last entry that was read; ``applied``, the last one that need not be
     read again, which is less while parts of a write are missing; ``epoch``, the newest one;
@@ -227,7 +227,8 @@ class LogReader:
         self._parts: list[bytes] = []
 
     def read(self, entry: LogEntry) -> Logged | None:
-        """What an entry says, or the write that it ends; none while parts are missing.
+        """Read the next entry.  Return its content, or the write that it completes; None while
+        parts are missing.
 
         :raises DamageError: when it is not the next entry, or not one that a leader wrote.
         """
@@ -258,14 +259,14 @@ class LogReader:
         return found
 
     def wrote(self, number: int) -> None:
-        """Entries up to a number were written by this server itself."""
+        """Skip the entries up to a number: this server itself wrote them."""
         self.number = self.applied = number
 
 
 def _opened(entry: LogEntry) -> tuple[int, int, int, int, int, bytes]:
-    """An entry's kind, epoch, time, part, parts, and what it carries.
+    """Read an entry: its kind, epoch, time, part, number of parts, and content.
 
-    :raises DamageError: when it is not what was written.
+    :raises DamageError: when it is damaged.
     """
     data = entry.data
     name = f"entry {entry.number} of the log"
@@ -293,9 +294,9 @@ def _read_begin(payload: bytes, found: Logged) -> None:
 
 
 def _read_payload(payload: bytes, found: Logged) -> None:
-    """Read a write into ``found``.
+    """Decode a write into ``found``.
 
-    :raises DamageError: when it is not what was written.
+    :raises DamageError: when it is damaged.
     """
     batch = found.batch
     try:

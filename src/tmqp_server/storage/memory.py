@@ -53,7 +53,7 @@ from tmqp_server.storage.records import in_form
 
 __all__ = ["MemoryStore"]
 
-#: Messages in one block that :meth:`MemoryStore.read` answers with.
+#: The most messages in a block that :meth:`MemoryStore.read` returns.
 _BLOCK_COUNT: Final = 1_024
 _OF_QUEUE: Final = (KeepQueue, DropQueue, KeepCursor, DropCursor, SettleAll)
 
@@ -71,7 +71,7 @@ class _Queue:
         self.cursors: dict[str, int] = {}
 
     def copy(self) -> _Queue:
-        """Another one with the same contents; messages are shared, as nobody changes them."""
+        """A copy with the same contents; it shares the messages, which never change."""
         other = _Queue(self.queue)
         other.sequence = self.sequence
         other.messages = dict(self.messages)
@@ -80,11 +80,11 @@ class _Queue:
         return other
 
     def ages(self) -> bool:
-        """Whether time alone can make it forget."""
+        """Whether time alone can make it drop messages."""
         return bool(self.queue.retention.retain_time_ms)
 
     def forget(self, now_us: int) -> None:
-        """Let go what is settled and not retained."""
+        """Drop messages that are settled and not retained."""
         retention = self.queue.retention
         slowest = min(self.cursors.values()) if self.cursors else None
         newer_bytes = 0

@@ -16,7 +16,7 @@ from tmqp_server.storage.stored_runs import StoredRun, find_run
 
 __all__ = ["GatheredWrites"]
 
-#: What a message costs in memory beside its body, in bytes.
+#: The memory of a message without its body, in bytes.
 _MESSAGE_BYTES: Final = 300
 _RUN_BYTES: Final = 700
 _SETTLED_BYTES: Final = 100
@@ -24,9 +24,9 @@ _SETTLED_BYTES: Final = 100
 
 @final
 class GatheredWrites:
-    """Some writes as one.
+    """Several writes, merged.
 
-    ``weight`` is about what it takes in memory, in bytes; ``tops`` has the last sequence of each
+    ``weight`` is roughly their size in memory, in bytes; ``tops`` has the last sequence of each
     queue that was written to.
     """
 
@@ -45,19 +45,19 @@ class GatheredWrites:
         return not (self.tops or self._settled or self._notes)
 
     def touches(self, key: int) -> bool:
-        """Whether there is anything about a queue."""
+        """Whether there is anything to write for a queue."""
         return key in self.tops or key in self._settled
 
     def reserve(self, key: int, sequence: int) -> None:
-        """A sequence of a queue is used."""
+        """Note that a sequence of a queue is used."""
         if sequence > self.tops.get(key, 0):
             self.tops[key] = sequence
 
     def add(self, batch: StoreBatch, known: dict[int, int]) -> None:
-        """Take in a write.
+        """Add a write.
 
-        :param known: the last sequence that the database has of each queue, or -1 for a queue that
-            retains what is settled; all other queues are skipped.
+        :param known: for each queue the last sequence that the database has, or -1 if the queue
+            retains settled messages; other queues are skipped.
         """
         for key, runs in batch.runs.items():
             if runs and key in known:
@@ -93,7 +93,9 @@ class GatheredWrites:
                 self._notes.pop((key, message.sequence), None)
 
     def _append_runs(self, key: int, runs: list[StoredRun], last: int) -> None:
-        """A run stays one where its queue forgets what is settled, and knows none of it yet."""
+        """Add runs.  A run stays whole if its queue drops settled messages and the database has
+        none of it.
+        """
         there = self._runs.get(key)
         if there is None:
             there = self._runs[key] = []
@@ -130,7 +132,7 @@ class GatheredWrites:
                 self.weight += _SETTLED_BYTES
 
     def _settle_runs(self, key: int, runs: list[StoredRun], sequences: list[int]) -> list[int]:
-        """Settle what is in runs; returns the others."""
+        """Settle messages that are in runs; return the other sequences."""
         others: list[int] = []
         run: StoredRun | None = None
         ended = False
@@ -154,7 +156,7 @@ class GatheredWrites:
         return others
 
     def batch(self) -> StoreBatch:
-        """All of it as one batch."""
+        """Return everything as one batch."""
         made = StoreBatch()
         for key, appended in self._appended.items():
             if appended:

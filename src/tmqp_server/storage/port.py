@@ -75,7 +75,9 @@ class StoreFullError(StoreError):
 
 
 class UnknownDoorError(Exception):
-    """A message came through a door that this server does not know; ``number`` is the door's."""
+    """A message came through a door that this server does not know; ``number`` is the number of the
+    door.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(f"this server knows no door with the number {number}")
@@ -83,16 +85,16 @@ class UnknownDoorError(Exception):
 
 
 class DamageError(StoreError):
-    """What was read is not what was written; the text names the queue and the sequences."""
+    """Stored data is damaged: what was read differs from what was written.  The text says where."""
 
 
 class Retention(Record):
-    """What a queue keeps of its settled messages for readers; all 0 and False: nothing.
+    """Which settled messages a queue keeps for readers; by default none.
 
     A settled message is kept while it is within the newest ``retain_bytes`` of the queue or younger
     than ``retain_time_ms`` (each counts only when it is not 0), or, with ``retain_for_readers``,
     until every cursor of the queue has passed it; the other two then bound what a cursor that lags
-    can hold back.  Without any cursor nothing is held for readers.
+    can hold back.  A queue without cursors holds nothing for readers.
     """
 
     __slots__ = ("retain_bytes", "retain_time_ms", "retain_for_readers")
@@ -109,7 +111,7 @@ class Retention(Record):
 
 
 class KeepChannel(Record):
-    """A channel with its options, new or changed; ``options`` is for the server to read again."""
+    """A channel with its options, new or changed; only the server can read ``options``."""
 
     __slots__ = ("name", "options")
 
@@ -119,7 +121,7 @@ class KeepChannel(Record):
 
 
 class DropChannel(Record):
-    """A channel is gone; its queues are dropped one by one."""
+    """A channel was removed; its queues are dropped one by one."""
 
     __slots__ = ("name",)
 
@@ -143,7 +145,7 @@ class KeepQueue(Record):
 
 
 class DropQueue(Record):
-    """A queue is gone, with its messages and cursors."""
+    """A queue was removed, with its messages and cursors."""
 
     __slots__ = ("key",)
 
@@ -152,7 +154,7 @@ class DropQueue(Record):
 
 
 class KeepRouter(Record):
-    """A router with everything about it, new or changed."""
+    """A router with its bindings, new or changed."""
 
     __slots__ = ("name", "value")
 
@@ -162,7 +164,7 @@ class KeepRouter(Record):
 
 
 class DropRouter(Record):
-    """A router is gone."""
+    """A router was removed."""
 
     __slots__ = ("name",)
 
@@ -171,7 +173,7 @@ class DropRouter(Record):
 
 
 class KeepCursor(Record):
-    """A named reader has finished with everything up to ``sequence``, or begins behind it."""
+    """A named reader has finished with everything up to ``sequence``, or begins after it."""
 
     __slots__ = ("name", "key", "sequence")
 
@@ -182,7 +184,7 @@ class KeepCursor(Record):
 
 
 class DropCursor(Record):
-    """A named reader of a queue is gone."""
+    """A named reader of a queue was removed."""
 
     __slots__ = ("name", "key")
 
@@ -194,7 +196,7 @@ class DropCursor(Record):
 class KeepMark(Record):
     """An application has committed this epoch, at a time in microseconds of Unix time.
 
-    It belongs to the messages of the same batch: all of them are there, or neither.
+    It belongs to the messages of the same batch: all of them are stored, or none.
     """
 
     __slots__ = ("application", "epoch", "at_us")
@@ -206,7 +208,7 @@ class KeepMark(Record):
 
 
 class DropMark(Record):
-    """What an application committed last is forgotten."""
+    """The mark of an application's last commit is deleted."""
 
     __slots__ = ("application",)
 
@@ -215,9 +217,9 @@ class DropMark(Record):
 
 
 class SettleAll(Record):
-    """All messages of a queue from ``first`` to ``last`` and of a priority are settled.
+    """All messages of a queue from ``first`` to ``last`` with a priority are settled.
 
-    This is what clears the part of a queue that is on disk only.
+    This settles the part of a queue that is only on disk.
     """
 
     __slots__ = ("key", "last", "priority", "first")
@@ -245,7 +247,7 @@ TopologyChange: TypeAlias = (
 
 
 class Note(Record):
-    """What happened to a kept message without settling it; written when the server stops."""
+    """What happened to a stored message that is not settled; written when the server stops."""
 
     __slots__ = ("key", "sequence", "attempts", "put_backs")
 
@@ -258,11 +260,11 @@ class Note(Record):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Portion:
-    """Messages of one queue to be appended, made only when they are written.
+    """Messages to be appended to one queue, created only when they are written.
 
-    ``staging`` is the number of the body that the store was given before and that they are made
-    of; 0 for none.  The store hands that body over with :meth:`load` before it asks for anything
-    but the size, and takes it away when it has the messages.
+    ``staging`` is the number of the staged body that they are created from; 0 for none.  The store
+    passes that body to :meth:`load` before it asks for anything except the size, and releases it
+    when it has the messages.
     """
 
     __slots__ = ("key", "staging")
@@ -272,57 +274,56 @@ class Portion:
         self.staging = staging
 
     def load(self, body: bytes) -> None:
-        """Take the staged body; an empty one lets it go.
+        """Take the staged body; an empty body releases it.
 
-        :raises ValueError: when it is not what was staged.
+        :raises ValueError: when it is not the body that was staged.
         """
         raise NotImplementedError
 
     def messages(self) -> list[StoredMessage]:
-        """The messages, in rising sequence.
+        """The messages, in increasing sequence.
 
-        :raises ValueError: when they cannot be made; the whole batch fails then.
+        :raises ValueError: when they cannot be created; then the whole batch fails.
         """
         raise NotImplementedError
 
     def size(self) -> int:
-        """How many bytes they take, about."""
+        """Their approximate size in bytes."""
         raise NotImplementedError
 
     def runs(self) -> list[StoredRun]:
-        """The same as runs, in order; none where each message has to be examined."""
+        """The same messages as runs, in order; empty if each message must be examined."""
         return []
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class StagedBody:
-    """A body to be put aside, made only when that is done."""
+    """A body to be staged, created only when it is written."""
 
     __slots__ = ()
 
     def body(self) -> bytes:
-        """What is to be given back."""
+        """The bytes to store."""
         raise NotImplementedError
 
     def size(self) -> int:
-        """How many bytes it takes, about."""
+        """Its approximate size in bytes."""
         raise NotImplementedError
 
 
 class StoreBatch:
-    """What is written at once.
+    """All that is written at once.
 
-    First the ``changes`` are made, in order; then the ``appended`` messages of each queue added,
-    and those of ``runs`` between them, in rising sequence, and behind them the ``portions``, in
-    order; then the ``settled`` sequences
-    of each queue, in any order, are marked, and the ``notes`` taken down.  A message that is
-    appended and settled in one batch need not be written at all, unless it is retained.  Sequences
-    and queues that are not known are skipped.
+    First the ``changes`` are made, in order.  Then the ``appended`` messages of each queue and its
+    ``runs`` are added, together in increasing sequence, and after them the ``portions``, in order.
+    Then the ``settled`` sequences of each queue, in any order, are marked, and the ``notes``
+    stored. A message that is appended and settled in one batch need not be written at all, unless
+    it is retained.  Unknown sequences and queues are skipped.
 
-    Before all that, the ``staged`` bodies are put aside, each under its number, for a portion of
-    this batch or of a later one.  They need not survive the process, and do not: what is there when
-    a store is opened is deleted.  A batch that only brings such is not synced.  When all else is
-    done, those in ``dropped`` are deleted; one that is not there is skipped.
+    Before all that, the ``staged`` bodies are stored, each under its number, for a portion of this
+    batch or of a later one.  They need not survive the process: a store that is opened deletes all
+    staged bodies.  A batch with nothing but staged bodies is not synced.  When all else is done,
+    the bodies in ``dropped`` are deleted; unknown numbers are skipped.
     """
 
     __slots__ = (
@@ -351,18 +352,18 @@ class StoreBatch:
         return not (self.staged or self.dropped or self.keeps())
 
     def keeps(self) -> bool:
-        """Whether there is anything that must survive the process."""
+        """Whether anything in it must survive the process."""
         return bool(self.changes or self.settled or self.notes or self._appends())
 
     def brings(self) -> bool:
-        """Whether there are new messages, or bodies to be put aside."""
+        """Whether it has new messages, or bodies to stage."""
         return bool(self.staged) or self._appends()
 
     def _appends(self) -> bool:
         return bool(self.appended or self.runs or self.portions)
 
     def messages(self) -> int:
-        """How many messages it brings, of those that were pushed."""
+        """How many pushed messages it has; those of commits do not count."""
         count = 0
         for messages in self.appended.values():
             count += len(messages)
@@ -372,7 +373,7 @@ class StoreBatch:
         return count
 
     def size(self) -> int:
-        """How many bytes its new messages take, about."""
+        """The approximate size of its new messages and staged bodies in bytes."""
         size = 0
         for messages in self.appended.values():
             for message in messages:
@@ -387,7 +388,7 @@ class StoreBatch:
         return size
 
     def unroll(self) -> None:
-        """Let the messages of runs stand among the others, each by itself."""
+        """Replace the runs by their messages."""
         for key, runs in self.runs.items():
             messages = unrolled(self.appended.get(key), runs)
             if messages:
@@ -401,8 +402,8 @@ class StoreBatch:
 class RecoveredQueue(Record):
     """A queue as it was found.
 
-    ``sequence`` is the last one used; ``high_count``, ``regular_count`` and ``bytes`` are about
-    what is owed, without transient messages; ``high_bytes`` are those of high priority.
+    ``sequence`` is the last one used; ``high_count``, ``regular_count`` and ``bytes`` are about the
+    owed messages, without transient ones; ``high_bytes`` is the part of high priority.
     """
 
     __slots__ = ("queue", "sequence", "high_count", "regular_count", "bytes", "high_bytes")
@@ -427,9 +428,9 @@ class RecoveredQueue(Record):
 class Recovered(Record):
     """What a store holds when it is opened, each list in the order of creation.
 
-    ``store_id`` was made when the store was; ``last_key`` is the highest key a queue ever had.
-    ``clean`` says that the server closed the store itself: else any message that is owed may have
-    been sent, and settled, without a trace.
+    ``store_id`` was made with the store; ``last_key`` is the highest key that a queue ever had.
+    ``clean`` says that the server closed the store itself: otherwise any owed message may have been
+    sent, and settled, without a trace.
     """
 
     __slots__ = (
@@ -465,9 +466,11 @@ class Recovered(Record):
 
 
 class QueueOffsets(Record):
-    """What of a queue can be read: ``earliest`` to ``latest`` sequence, both 0 when nothing.
+    """The readable sequences of a queue, from ``earliest`` to ``latest``; both are 0 if there are
+    none.
 
-    ``bytes`` and ``count`` are about all that is kept, ``oldest_us`` is the earliest's timestamp.
+    ``bytes`` and ``count`` are those of all kept messages; ``oldest_us`` is the timestamp of the
+    earliest one.
     """
 
     __slots__ = ("earliest", "latest", "count", "bytes", "oldest_us")
@@ -481,7 +484,9 @@ class QueueOffsets(Record):
 
 
 class StoredPart(Record):
-    """Messages kept of a queue: ``count`` of them from ``first`` to ``last``, and their bytes."""
+    """Kept messages of a queue: ``count`` messages from ``first`` to ``last``, and their size in
+    bytes.
+    """
 
     __slots__ = ("first", "last", "count", "bytes")
 
@@ -493,7 +498,7 @@ class StoredPart(Record):
 
 
 class CheckReport(Record):
-    """What a verification found; ``problems`` is empty when all is well."""
+    """The result of a verification; ``problems`` is empty if the store is undamaged."""
 
     __slots__ = ("channels", "queues", "messages", "bytes", "problems")
 
@@ -508,10 +513,10 @@ class CheckReport(Record):
 
 
 class Store(Protocol):
-    """What keeps messages; see the module's theory of operation."""
+    """Keeps messages; see the module's theory of operation."""
 
     def recover(self) -> Recovered:
-        """What is there; called once, first.  Transient messages are forgotten by it.
+        """Return the contents of the store, and drop its transient messages; called once, first.
 
         :raises StoreError: when the store cannot be read.
         """
@@ -519,74 +524,77 @@ class Store(Protocol):
     def write(self, batch: StoreBatch, now_us: int) -> None:
         """Make a batch durable; ``now_us`` is Unix time, for retention by age.
 
-        :raises StoreFullError: no room; nothing of the batch is there.
-        :raises StoreError: it failed otherwise; nothing of the batch is there.
+        :raises StoreFullError: when there is no room; nothing of the batch is stored.
+        :raises StoreError: when it fails for another reason; nothing of the batch is stored.
         """
 
     def catch_up(self) -> None:
-        """Do what a write left for later, for those who wait for it to be answered first.
+        """Do work that a write has deferred, so that its clients are answered first.
 
-        Called behind each write that brought portions; nothing is lost when it is not.
+        Called after each write with portions; nothing is lost if it is not called.
         """
 
     def fetch(
         self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
     ) -> list[StoredMessage]:
-        """The first messages of a queue that are owed, ``after`` < sequence <= ``last``.
+        """Return the first owed messages of a queue, ``after`` < sequence <= ``last``.
 
-        Up to ``limit`` of the ``priority``, and no more than ``max_bytes`` of bodies, but one at
-        least if there is one.
+        It returns up to ``limit`` messages of the ``priority``, and up to ``max_bytes`` of bodies,
+        but at least one message if there is one.
 
-        :raises DamageError: when what should be there is not what was written.
-        :raises StoreError: when it cannot be read.
+        :raises DamageError: when a stored message is damaged.
+        :raises StoreError: when the store cannot be read.
         """
 
     def read(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
-        """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
+        """Return the kept messages of a queue from ``first`` to ``last``, settled or not, as
+        blocks.
 
-        The blocks are in the format of ``tmqp.blocks``; they hold exactly the messages asked
-        for, in order, up to ``limit`` and to ``max_bytes`` of the blocks together, but one at least
-        if there is one.  They may end sooner, where more would mean to cut a large block, but for
-        ``limit`` not before half of it is reached.  A block that is wanted as a whole may be given
-        as it is, without a look at its checksums: that is for whoever reads it.
+        The blocks are in the format of ``tmqp.blocks``.  They have exactly the requested messages,
+        in order, up to ``limit`` and up to ``max_bytes`` of blocks, but at least one message if
+        there is one. They may end sooner to avoid cutting a large block; with regard to ``limit``,
+        only after half of it. A whole block may be returned as it is stored, without a check of its
+        checksums: its reader checks them.
 
-        :param form: ``AS_INDEXES``: give head and index of each block, and not the bodies behind
-            them; then these do not count for ``max_bytes`` either.  ``AS_REFERENCES``: instead of a
-            block that is in a database as it would be given, give a reference to it
-            (``tmqp.references``); only the reference counts for ``max_bytes``.  ``AS_COLUMNS`` and
-            bits: give some columns of each block (``tmqp.block_columns``), which counts as a whole.
+        :param form: ``AS_INDEXES``: return the head and index of each block, without the bodies,
+            which then do not count for ``max_bytes``.  ``AS_REFERENCES``: return a reference
+            instead of a block that is in the database as requested (``tmqp.references``); only the
+            reference counts for ``max_bytes``.  ``AS_COLUMNS`` and bits: return some columns of
+            each block (``tmqp.block_columns``); the block counts as a whole.
 
         :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
-        """What can be read of these queues; zeros for one that is not known."""
+        """Return the readable sequences of these queues; zeros for an unknown queue."""
 
     def find(self, key: int, timestamp_us: int) -> int:
-        """The first sequence that is kept of a queue and came at a time (Unix) or later; 0 if none.
+        """Return the first kept sequence of a queue that arrived at a Unix time or later; 0 if
+        none.
 
         :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
 
     def split(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
     ) -> list[StoredPart]:
-        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
+        """Split the kept messages of a queue from ``first`` to ``last`` into parts, without reading
+        bodies.
 
-        Each message is in one part; parts follow one another.  Each has up to ``limit`` messages
-        and ``max_bytes`` of bodies, 0 for any number, but one message at least; and there are
-        ``most_parts`` at most, so that what is behind the last may be missing.
+        Each message is in one part, and parts are in order.  A part has up to ``limit`` messages
+        and ``max_bytes`` of bodies (0: no limit), but at least one message.  There are at most
+        ``most_parts`` parts, so messages after the last part may be missing.
 
         :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
 
     def check(self) -> CheckReport:
         """Read everything and compare it with its checksums; damage is reported, not raised."""
 
     def close(self, clean: bool) -> None:
-        """Give the store back; ``clean`` says that everything was written that had to be."""
+        """Close the store; ``clean`` says that everything that had to be written was written."""

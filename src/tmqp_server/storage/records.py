@@ -1,7 +1,6 @@
-"""Blocks as the server stores them: writes runs, and detects damage.
+"""The server's side of blocks: encodes runs, and reports damage as the port defines it.
 
-:mod:`tmqp.blocks` and :mod:`tmqp.block_writing` have the format, and read and write it.  Damage is
-a :class:`DamageError` here, as the port defines it.
+The format and its codec are in :mod:`tmqp.blocks` and :mod:`tmqp.block_writing`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = [
 
 
 def encode_runs(key: int, runs: list[StoredRun]) -> bytes:
-    """The same of runs, with what is settled of them.
+    """Encode runs as one block, including their settled messages.
 
     :raises ValueError: as :func:`encode_block`.
     """
@@ -49,9 +48,9 @@ def encode_runs(key: int, runs: list[StoredRun]) -> bytes:
 
 
 def in_form(data: bytes, count: int, form: int) -> bytes:
-    """A block with so many messages in a form of :mod:`tmqp.blocks` (``AS_BLOCKS``).
+    """A block in a form of :mod:`tmqp.blocks` (``AS_BLOCKS``).
 
-    :raises DamageError: when columns are wanted, and it is not what was written.
+    :raises DamageError: when columns are wanted, and the block is damaged.
     """
     if form == AS_INDEXES:
         return data[: index_end(count)]
@@ -61,13 +60,16 @@ def in_form(data: bytes, count: int, form: int) -> bytes:
 
 
 def columns_of(block: Block, form: int) -> bytes:
-    """The columns of a block that a form wants; the block itself if it has messages of other doors,
-    which their doors translate: a column of their payloads would say something else."""
+    """The columns of a block that a form wants; the block itself if it has messages of other doors:
+    those doors must translate them, and a column of payloads would be wrong.
+    """
     return block.data if others_in(block.data) else block_columns(block, form - AS_COLUMNS)
 
 
 def survey(messages: list[StoredMessage]) -> tuple[int, int, int]:
-    """Of some messages: the size of all bodies, all flags that any has, the newest timestamp."""
+    """The total size of the bodies of some messages, the union of their flags, and the newest
+    timestamp.
+    """
     size = flags = newest_us = 0
     for message in messages:
         size += len(message.body)
@@ -78,15 +80,15 @@ def survey(messages: list[StoredMessage]) -> tuple[int, int, int]:
 
 
 def decode_block(data: bytes) -> Block:
-    """Read a block, all of it.
+    """Read a whole block.
 
-    :raises DamageError: when it is no block or not what was written; the text says why.
+    :raises DamageError: when it is not a block, or damaged; the text says why.
     """
     return blocks.decode_block(data, DamageError)
 
 
 def decode_index(data: bytes) -> Block:
-    """Read head and index of a block, whatever else is there: for all but the bodies.
+    """Read the head and index of a block: everything except the bodies, which need not be there.
 
     :raises DamageError: as :func:`decode_block`.
     """

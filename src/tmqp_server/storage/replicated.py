@@ -1,10 +1,9 @@
 """The use of the log by a replicated store, independent of where it keeps messages.
 
 Theory of operation.  A follower applies the writes of others (:meth:`ReplicatedWrites.take`); a
-leader writes (:meth:`prepare`, then each entry is appended, then :meth:`commit`).  Nothing of a
-batch is kept here before its last entry is in the log, and everything is from then on: so if a
-batch cannot be kept locally after that point, it is not a failed write but the end of this server's
-role.
+leader writes (:meth:`prepare`, then each entry is appended, then :meth:`commit`). A batch is kept
+here only when its last entry is in the log: so if it cannot be kept locally after that point, this
+is not a failed write but the end of this server's role.
 
 All changes come in the order of the log, with the time at which the leader wrote them, and from the
 same bytes.  So all stores of a group are the same at the same number, except for transient
@@ -32,39 +31,39 @@ __all__ = ["GroupError", "Keeping", "ReplicatedWrites"]
 
 
 class GroupError(StoreError):
-    """The log belongs to another group of servers than what is kept here."""
+    """The log belongs to another group of servers than this store."""
 
 
 class Keeping:
-    """Where a replicated store keeps what comes from the log."""
+    """Keeps what a replicated store gets from the log."""
 
     def identity(self) -> str:
-        """The id of what is kept."""
+        """The id of the store."""
         raise NotImplementedError
 
     def adopt(self, identity: str) -> None:
-        """Take over the group's id; only when nothing is kept yet."""
+        """Take over the group's id; only when the store is empty."""
         raise NotImplementedError
 
     def keep(self, batch: StoreBatch, used: dict[int, int], now_us: int) -> None:
-        """Take a batch that is in the log.
+        """Keep a batch that is in the log.
 
-        :param used: sequences that must not be given again, of some queues.
+        :param used: for some queues, the last used sequence; sequences are never reused.
         """
         raise NotImplementedError
 
 
 class ReplicatedWrites:
-    """The place of a store in its log.
+    """The position of a store in its log.
 
-    :param keeping: gets what is in the log.
+    :param keeping: keeps the content of the log.
     :param number: the last entry of the log that is kept already.
-    :param epoch: the epoch that it belongs to.
-    :param most_entry_bytes: what an entry may have.
+    :param epoch: the epoch of this entry.
+    :param most_entry_bytes: the largest size of an entry.
 
-    Attributes: ``ended``, whether the last leader stopped in order and nobody has begun since;
-    ``clean``, whether that was so when the newest leader began; ``now_us``, the newest time that
-    was written.
+    Attributes: ``ended``, whether the last leader stopped cleanly and nobody leads since;
+    ``clean``, whether that was so when the newest leader began; ``now_us``, the newest time in the
+    log.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class ReplicatedWrites:
 
     @property
     def applied(self) -> int:
-        """The last entry that is kept with all those before it."""
+        """The last entry that is kept, as are all entries before it."""
         return self._reader.applied
 
     @property
@@ -102,8 +101,8 @@ class ReplicatedWrites:
     def take(self, entries: Iterable[LogEntry]) -> None:
         """Take entries of the log, in order.
 
-        :raises DamageError: when one is not what a leader wrote, or not the next one.
-        :raises GroupError: when they are of another group.
+        :raises DamageError: when an entry is damaged, or not the next one.
+        :raises GroupError: when the entries are of another group.
         :raises StoreError: when they cannot be kept.
         """
         for entry in entries:
@@ -132,15 +131,17 @@ class ReplicatedWrites:
     # -- leading --------------------------------------------------------------------------------
 
     def begin(self, epoch: int, node: str, address: str, now_us: int) -> LogEntry:
-        """The entry with which this server begins to lead; it is then taken like any other."""
+        """The entry with which this server begins to lead; after it is in the log, take it like any
+        other.
+        """
         number = self._reader.number + 1
         identity = self._keeping.identity()
         return encode_begin(number, epoch, self._time(now_us), node, address, identity)
 
     def prepare(self, batch: StoreBatch, now_us: int) -> list[LogEntry]:
-        """The entries of a batch, to be appended in order; nothing is kept yet.
+        """Encode the entries of a batch, to be appended in order; nothing is kept yet.
 
-        :raises StoreError: when the batch cannot be kept at all.
+        :raises StoreError: when the batch can never be appended.
         """
         try:
             payload = payload_of(batch)
@@ -162,12 +163,13 @@ class ReplicatedWrites:
         self._keeping.keep(batch, {}, self.now_us)
 
     def end(self, now_us: int) -> LogEntry:
-        """The entry with which this server stops in order."""
+        """The entry with which this server stops cleanly."""
         return encode_end(self._reader.number + 1, self._reader.epoch, self._time(now_us))
 
     def _time(self, now_us: int) -> int:
-        """The time of a write: it never goes back, whatever the clocks of leaders show.
+        """The time of a write; it never decreases, whatever the clocks of leaders show.
 
-        It is not this server's own time before the write is in the log: others may never see it.
+        ``now_us`` becomes this time only when the write is in the log: until then, other servers
+        may never see it.
         """
         return max(self.now_us, now_us)

@@ -30,11 +30,11 @@ _IS_BIG: Final = sys.byteorder == "big"
 
 @final
 class StoredRun:
-    """Messages under the sequences ``first`` to ``last``, none of which is due later.
+    """The messages of a queue with the sequences ``first`` to ``last``, none of which is deferred.
 
-    ``bodies`` are those of all, one after another.  A message's payload reaches to the end of its
-    body.  All expire at the same time, ``expires_us`` (0 for never).  ``weight`` is for whoever
-    keeps books.
+    ``bodies`` has all bodies, one after another.  A message's payload ends where its body ends.
+    All messages expire at the same time, ``expires_us`` (0 for never).  ``weight`` is for callers
+    that account for memory.
     """
 
     __slots__ = (
@@ -65,8 +65,9 @@ class StoredRun:
         payload_offsets: list[int],
         expires_us: int = 0,
     ) -> None:
-        """:param sizes: of the bodies, and where in each its payload begins: one number for each
-        message, or a single one where all are alike.
+        """:param sizes: the sizes of the bodies.
+        :param payload_offsets: where in each body its payload begins.  Either list has one number
+            for each message, or a single one if all are equal.
         """
         self.first = first
         self.last = first + count - 1
@@ -88,7 +89,7 @@ class StoredRun:
         self._gone: dict[int, None] = {}
 
     def settle(self, sequence: int) -> bool:
-        """Note that one of its messages is settled; True if it was not before."""
+        """Note that a message is settled; return True if it was not settled before."""
         if sequence == self._next:
             self._next += 1
             while self._gone and self._next in self._gone:
@@ -102,15 +103,15 @@ class StoredRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether all of it is settled."""
+        """Whether all messages are settled."""
         return self._next > self.last
 
     def settled(self) -> list[int]:
-        """The sequences of what is settled."""
+        """The sequences of the settled messages."""
         return [*range(self.first, self._next), *self._gone]
 
     def messages(self) -> list[StoredMessage]:
-        """Those that are not settled, each by itself."""
+        """The messages that are not settled."""
         found: list[StoredMessage] = []
         sizes, offsets = self._sizes, self._payload_offsets
         alike = len(sizes) == 1
@@ -142,7 +143,7 @@ class StoredRun:
         """The entries of all its messages in a block (``tmqp.blocks``), settled or not.
 
         :param position: where in the block its bodies begin, counted from the end of the index.
-        :raises ValueError: when a number has no place in its field.
+        :raises ValueError: when a number does not fit its field.
         """
         if (
             position + len(self.bodies) > _LARGEST
@@ -178,8 +179,8 @@ class StoredRun:
         return entries.tobytes()
 
     def cut(self, most: int, most_bytes: int) -> list[StoredRun]:
-        """The same in pieces of so many messages and bytes of bodies at most; a single message may
-        be larger.  What is settled is not passed on.
+        """Cut the run into pieces of at most this many messages and bytes; a single message may be
+        larger. The pieces do not have its settlements.
         """
         if self.count <= most and len(self.bodies) <= most_bytes:
             return [self]
@@ -221,7 +222,9 @@ class StoredRun:
 
 
 def find_run(runs: list[StoredRun], sequence: int) -> StoredRun | None:
-    """The run, of some in increasing order, that has a message of this sequence."""
+    """The run that has a message with this sequence, among runs in increasing order; None if none
+    has.
+    """
     low, high = 0, len(runs)
     while low < high:
         middle = (low + high) // 2
@@ -235,7 +238,7 @@ def find_run(runs: list[StoredRun], sequence: int) -> StoredRun | None:
 
 
 def unrolled(messages: list[StoredMessage] | None, runs: list[StoredRun]) -> list[StoredMessage]:
-    """Some messages, and those of runs that are not settled, in rising sequence."""
+    """Merge messages and the unsettled messages of runs, in increasing sequence."""
     found = [] if messages is None else list(messages)
     for run in runs:
         found.extend(run.messages())

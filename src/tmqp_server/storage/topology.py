@@ -32,7 +32,7 @@ __all__ = [
     "router_to_bytes",
 ]
 
-#: Rises when an old reader could not make sense of what is written.
+#: Increases when older readers cannot understand the form.
 _VERSION: Final = 1
 
 
@@ -48,16 +48,16 @@ class KeptQueue:
 
 
 def channel_to_bytes(options: ChannelOptions) -> bytes:
-    """A channel's options."""
+    """Encode a channel's options."""
     values = _kept(options, CHANNEL_OPTIONS)
     values["queue"] = _kept(options.queue, QUEUE_OPTIONS)
     return _dump(values)
 
 
 def channel_from_bytes(kept: bytes) -> ChannelOptions:
-    """The options again.
+    """Decode a channel's options.
 
-    :raises StoreError: when these are none.
+    :raises StoreError: when the data is not valid.
     """
     values = _load(kept, "a channel")
     queue = values.pop("queue", {})
@@ -69,7 +69,7 @@ def channel_from_bytes(kept: bytes) -> ChannelOptions:
 def queue_to_bytes(
     options: QueueOptions, suspect: int, feeds: list[KeptFeed] | None = None
 ) -> bytes:
-    """A queue's options and feeds; ``suspect`` is as in ``RestoreQueue``."""
+    """Encode a queue's options and feeds; ``suspect`` is as in ``RestoreQueue``."""
     values = _kept(options, QUEUE_OPTIONS)
     values["suspect"] = suspect
     if feeds:
@@ -78,9 +78,9 @@ def queue_to_bytes(
 
 
 def queue_from_bytes(kept: bytes) -> KeptQueue:
-    """The options again.
+    """Decode a queue.
 
-    :raises StoreError: when these are none.
+    :raises StoreError: when the data is not valid.
     """
     values = _load(kept, "a queue")
     suspect = values.pop("suspect", 0)
@@ -90,20 +90,20 @@ def queue_from_bytes(kept: bytes) -> KeptQueue:
 
 
 def retention_of(options: QueueOptions) -> Retention:
-    """What the store is to keep for readers of a queue with these options."""
+    """The retention of a queue with these options."""
     return Retention(options.retain_bytes, options.retain_time_ms, options.retain_for_readers)
 
 
 def router_to_bytes(method: int, bindings: list[BindingOptions], enabled: bool) -> bytes:
-    """A router's method, its bindings, and whether it works."""
+    """Encode a router's method, its bindings, and whether it is enabled."""
     values = [_values(each) for each in bindings]
     return _dump({"method": method, "bindings": values, "enabled": enabled})
 
 
 def router_from_bytes(kept: bytes) -> tuple[int, list[BindingOptions], bool]:
-    """The same again.
+    """Decode a router.
 
-    :raises StoreError: when these are none.
+    :raises StoreError: when the data is not valid.
     """
     values = _load(kept, "a router")
     bindings: list[BindingOptions] = []
@@ -113,14 +113,16 @@ def router_from_bytes(kept: bytes) -> tuple[int, list[BindingOptions], bool]:
 
 
 def _kept(options: Record, declared: tuple[Option, ...]) -> dict[str, Any]:
-    """The values of options by the names under which they are kept."""
+    """The values of options by their stored names."""
     return {each.kept: getattr(options, each.name) for each in declared}
 
 
 def _options(
     kind: type[Any], declared: tuple[Option, ...], values: dict[str, Any], what: str
 ) -> Any:
-    """The options again; what is kept as a list was a tuple, and an address names its channel."""
+    """Read options from their stored values; lists become tuples, and an address its channel and
+    queue.
+    """
     given: dict[str, Any] = {}
     for each in declared:
         if each.kept not in values:

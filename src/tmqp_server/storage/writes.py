@@ -1,4 +1,4 @@
-"""A write in the log of recent writes: encodes writes, and finds them again.
+"""Encodes the writes of the log of recent writes, and finds them again.
 
 Theory of operation.  The log is a sequence of *writes*, each on a boundary of ``ALIGNMENT`` bytes.
 A write is a head, a block (``records``) for the new messages of each queue, then what is settled
@@ -20,13 +20,13 @@ and what was noted.  All numbers are little endian.
     48 u32 notes
     52 u32 generation, bits 0 to 31
 
-The checksum is that of the head (but for itself), of the heads of the blocks, which have checksums
-of all the rest of them, and of what follows the blocks.
+The checksum covers the head (except itself), the heads of the blocks, which have checksums of the
+rest of the blocks, and everything after the blocks.
 
 Writes have consecutive numbers.  Each time that the log restarts, it gets a new *turn*, a random
-secret of 8 bytes: so neither the rest of an earlier turn nor bytes that a client has sent can be
-mistaken for a write of this one.  The *generation* says which transaction of the database the write
-follows (``sqlite.witness``); earlier releases wrote 0.
+secret of 8 bytes, so neither the rest of an earlier turn nor bytes from a client can be mistaken
+for a write of this turn.  The *generation* says which transaction of the database the write follows
+(``sqlite.witness``); earlier releases wrote 0.
 
 The last write may be cut off by a crash; it was not confirmed.  One that cannot be read and is
 followed by others of its turn was confirmed: it is reported as damaged.
@@ -78,7 +78,7 @@ _SIZE: Final = struct.Struct("<Q")
 
 
 class Write:
-    """A write that was found: its number, its turn, when it was made, and what was written.
+    """A write that was found: its number, its turn, when it was made, and its contents.
 
     ``generation`` is the transaction of the database that it follows.
     """
@@ -109,7 +109,7 @@ def encode_write(
 
     :param generation: the transaction of the database that the write follows, below 2**48.
 
-    :raises ValueError: when a message does not fit the format, or sequences do not rise.
+    :raises ValueError: when a message does not fit the format, or sequences do not increase.
     """
     parts: list[bytes] = [b""]
     heads: list[bytes] = []
@@ -144,9 +144,10 @@ def encode_write(
 
 
 def read_writes(data: bytes, carried: int, turns: set[bytes]) -> tuple[list[Write], list[str]]:
-    """The writes of a log that come after the one with the number ``carried``, and what is wrong.
+    """Read the writes of a log after the one with the number ``carried``, and what is wrong with
+    the log.
 
-    :param turns: what is known of the log's turn from elsewhere.
+    :param turns: the log's possible turns, known from the database.
     """
     found: list[Write] = []
     problems: list[str] = []
@@ -183,7 +184,7 @@ def _told(first: int, last: int, what: str) -> str:
 
 
 def _next(data: bytes, at: int, number: int, turns: set[bytes]) -> int:
-    """Where behind a place without a write there is one that must come later; -1: nowhere."""
+    """The place of the next write after a damaged one; -1 if there is none."""
     while True:
         at = data.find(_MAGIC, at + 1)
         if at < 0:
@@ -195,7 +196,7 @@ def _next(data: bytes, at: int, number: int, turns: set[bytes]) -> int:
 
 
 def _write_at(data: bytes, at: int) -> Write | None:
-    """The write at a place; none when there is none, or not all of it."""
+    """The write at a place; None if there is none, or only a part of it."""
     if len(data) - at < _WRITE_HEAD_SIZE or data[at : at + 4] != _MAGIC:
         return None
     head = data[at : at + _WRITE_HEAD_SIZE]
@@ -228,7 +229,7 @@ def _write_at(data: bytes, at: int) -> Write | None:
 
 
 def encode_groups(settled: dict[int, list[int]]) -> tuple[bytes, int]:
-    """What is settled of each queue, and of how many queues.
+    """Encode the settled sequences of each queue; also return the number of queues.
 
     :raises ValueError: when a number does not fit.
     """
@@ -247,7 +248,7 @@ def encode_groups(settled: dict[int, list[int]]) -> tuple[bytes, int]:
 
 
 def encode_notes(notes: list[Note]) -> bytes:
-    """Notes, one after another.
+    """Encode notes, one after another.
 
     :raises ValueError: when a number does not fit.
     """
@@ -263,9 +264,9 @@ def encode_notes(notes: list[Note]) -> bytes:
 
 
 def decode_groups(data: bytes, place: int, groups: int, settled: dict[int, list[int]]) -> int:
-    """What is settled of so many queues, from a place on; returns the place behind it.
+    """Decode the settled sequences of *count* queues from a place on; return the place after them.
 
-    :raises struct.error: when it is cut off.
+    :raises struct.error: when the data is cut off.
     """
     for _ in range(groups):
         key, count, _ = _GROUP.unpack_from(data, place)
@@ -276,9 +277,9 @@ def decode_groups(data: bytes, place: int, groups: int, settled: dict[int, list[
 
 
 def decode_notes(data: bytes, place: int, count: int, notes: list[Note]) -> int:
-    """So many notes, from a place on; returns the place behind them.
+    """Decode *count* notes from a place on; return the place after them.
 
-    :raises struct.error: when they are cut off.
+    :raises struct.error: when the data is cut off.
     """
     for _ in range(count):
         key, sequence, attempts, put_backs, _ = _NOTE.unpack_from(data, place)
@@ -288,7 +289,7 @@ def decode_notes(data: bytes, place: int, count: int, notes: list[Note]) -> int:
 
 
 def block_size(data: bytes, at: int, end: int) -> int:
-    """The size of the block at a place, 0 when it cannot be one."""
+    """The size of the block at a place; 0 if no block can be there."""
     if end - at < HEAD_SIZE:
         return 0
     count: int = _COUNT.unpack_from(data, at + 8)[0]

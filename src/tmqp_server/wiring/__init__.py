@@ -1,4 +1,4 @@
-"""The server put together: names the adapters, makes the broker, starts and stops it all."""
+"""Builds the server: chooses the adapters, makes the broker, and starts and stops everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server: its parts put together, begun, and stopped."""
+"""The server: builds its parts, runs them, and stops them."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Server:
         self._show_to_operators()
 
     def _show_to_operators(self) -> None:
-        """Let admin doors see what only the server knows."""
+        """Show admin doors the parts that only the server knows."""
         watch(self.world, self.config, self._turn, lambda: self.sessions)
         if self.cluster is not None:
             self.world.cluster = self.cluster.relay.statistics
@@ -169,12 +169,12 @@ class Server:
 
     @property
     def addresses(self) -> list[Address]:
-        """The addresses on which it listens, with the actual ports."""
+        """The addresses on which the server listens, with the actual ports."""
         return [listener.address for listener in self._listeners]
 
     @property
     def web_addresses(self) -> list[str]:
-        """The addresses on which it listens for HTTP, with the actual ports."""
+        """The addresses on which the server listens for HTTP, with the actual ports."""
         return self.door_addresses(HttpKind.name)
 
     def door_addresses(self, protocol: str = "") -> list[str]:
@@ -222,7 +222,7 @@ class Server:
         self._udp.close()
 
     def _retire(self) -> None:
-        """The server drains: clients are not accepted any more, and who asks is told so."""
+        """Close the listeners except those of operators, and show that the server drains."""
         self.world.draining = True
         self.close_listeners(keep_operators=True)
 
@@ -305,7 +305,7 @@ class Server:
         self._over.set()
 
     def _go_out(self, tasks: anyio.abc.TaskGroup, dialling: Dialling) -> None:
-        """Begin the connections that the server makes itself."""
+        """Start the connections that the server opens itself."""
         for opened in self.doors.further:
             settings = opened.settings
             door = opened.kind.dialler(opened.door)
@@ -368,7 +368,9 @@ class Server:
         await self._over.wait()
 
     async def _close_all(self) -> None:
-        """Accept no more, close every connection politely, wait for them a bounded time."""
+        """Refuse new connections, close every connection politely, and wait for their end, up to a
+        time limit.
+        """
         self.world.draining = True
         self.close_listeners()
         self._shell.close_all(SERVER_STOPS)
@@ -377,7 +379,7 @@ class Server:
             await self._shell.wait_until_told()
 
     async def _finish_storage(self) -> None:
-        """Have everything written and the store closed, in a bounded time."""
+        """Write the last batch and close the store, within a time limit."""
         seconds = self.config.shutdown_timeout_s
         with anyio.move_on_after(seconds) as scope:
             await self._shell.finish_storage()
@@ -389,7 +391,7 @@ class Server:
         tasks.start_soon(listener.serve, admit)
 
     def _admit(self, sock: socket.socket, *, secure: bool, door: OpenDoor | None) -> None:
-        """A client connected: refuse it past the limits, else give it a task."""
+        """Handle a new connection: refuse it beyond the limits, otherwise start its task."""
         assert self._tasks is not None, "only what runs accepts"
         name = peer_name(sock)
         host = "" if sock.family == socket.AF_UNIX else name.rpartition(":")[0]
@@ -422,20 +424,22 @@ class Server:
         self._tasks.start_soon(self._run_session, sock, name, host, secure, door, pause_s)
 
     def _refuse(self, sock: socket.socket, name: str, reason: str, kind: str) -> None:
-        """Close a connection that is not let in."""
+        """Close a connection that is refused."""
         logger.warning("refused %s: %s", name, reason)
         count_one(self._turn.tally.refused, kind)
         sock.close()
 
     def _new_number(self) -> int:
-        """The number of a session, never used before."""
+        """A new session number, never used before."""
         self._last_number += 1
         return self._last_number
 
     async def _transport(
         self, sock: socket.socket, name: str, tls: tuple[ssl.SSLContext, float] | None
     ) -> Transport | None:
-        """What the connection is spoken over; None when there is nothing to be spoken."""
+        """The transport of a connection, after the TLS handshake if there is one; None if it failed
+        or the server stops.
+        """
         if tls is None:
             return SocketTransport(sock, name)
         try:
@@ -459,7 +463,9 @@ class Server:
         door: OpenDoor | None,
         pause_s: float,
     ) -> None:
-        """A connection's whole life; a fault in it is logged and ends it alone."""
+        """Run a connection from its start to its end; a fault is logged and ends only this
+        connection.
+        """
         try:
             if pause_s > 0.0:  # it came too fast
                 with anyio.move_on_after(pause_s):
@@ -484,5 +490,5 @@ class Server:
 
 
 def guards(access: Access | None) -> bool:
-    """Whether clients must prove who they are."""
+    """Whether clients must authenticate."""
     return access is not None and access.authenticates

@@ -1,7 +1,7 @@
-"""The making of the broker from the configuration, and what is created when a server starts.
+"""Makes the broker from the configuration, and creates the declared channels, queues and routers.
 
-``app.py`` runs what this module makes.  What a configuration declares is created by the very
-commands that clients send, so it is checked by the same rules and named by the same codes.
+``app.py`` runs the broker.  The declarations are carried out by the same commands that clients
+send, so they are checked by the same rules and fail with the same codes.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ _CLIENT = "configuration"
 def broker_options(
     config: ServerConfig, hooks: ChannelHooks | None = None, *, storage: bool = False
 ) -> BrokerOptions:
-    """The engine's options, with the names of *hooks*; with *storage* it has one, whatever the
-    configuration says."""
+    """The engine's options, with the names of *hooks*; *storage* says that there is a store,
+    whatever the configuration says.
+    """
     queue = config.queue.applied_to(QueueOptions())
     channel = config.channel.applied_to(ChannelOptions(queue=queue))
     cluster = config.cluster
@@ -80,13 +81,13 @@ def build_broker(
     *,
     storage: bool = False,
 ) -> Broker:
-    """A broker with everything the configuration says but what it declares.
+    """Build the broker of a configuration, without its declared channels, queues and routers.
 
-    *handlers* and *routers* are objects to register beside those the configuration names; *hooks*
-    is what channels may name, None for what the configuration says; *storage* says that there is
-    one although the configuration names none.
+    *handlers* and *routers* are registered in addition to those of the configuration; *hooks* are
+    the hooks that channels may name, None for those of the configuration; *storage* says that there
+    is a store even if the configuration has none.
 
-    :raises ConfigError: when a class cannot be loaded, a name is taken or options are impossible.
+    :raises ConfigError: when a class cannot be loaded, a name is taken, or options are invalid.
     """
     registry = built_in_handlers()
     custom: dict[str, CustomRouter] = dict(routers or {})
@@ -118,10 +119,10 @@ def declare(
     now: float,
     take_down: Callable[[list[Effect], float], None] | None = None,
 ) -> None:
-    """Create the channels, queues and routers of the configuration; what is there stays.
+    """Create the channels, queues and routers of the configuration; existing ones stay as they are.
 
-    :param take_down: is given the effects, to have kept what must be.
-    :raises ConfigError: when the broker refuses one; nothing is served then.
+    :param take_down: gets the effects, so that the journal stores what must be stored.
+    :raises ConfigError: when the broker refuses one; then the server must not start.
     """
     if not (config.channels or config.routers):
         return
@@ -165,7 +166,7 @@ def declare(
 
 
 def summary(config: ServerConfig) -> list[str]:
-    """What a server of this configuration serves, a line each."""
+    """Describe what a server with this configuration serves, one line for each item."""
     options = broker_options(config)
     queue = options.channel.queue
     automatic = [
@@ -214,7 +215,7 @@ def summary(config: ServerConfig) -> list[str]:
 
 
 def _doors_of(config: ServerConfig) -> list[str]:
-    """A line for each door beside TMQP's."""
+    """A line for each door except TMQP's."""
     lines: list[str] = []
     for each in further_doors(config):
         names = " ".join([door_name(each.protocol, address) for address in each.listen])
@@ -222,7 +223,7 @@ def _doors_of(config: ServerConfig) -> list[str]:
     return lines
 
 
-#: What the codes mean here.
+#: The meanings of the codes here.
 _REASONS = {
     400: "a name or a value is not possible",
     401: "the URL is not among those that http.allow allows",
@@ -237,7 +238,7 @@ _REASONS = {
 
 
 class _Maker:
-    """Carries out what is declared."""
+    """Creates what a configuration declares."""
 
     def __init__(
         self,
@@ -250,7 +251,7 @@ class _Maker:
         self._take_down = take_down
 
     def create(self, command: SessionCommand) -> None:
-        """Create one thing; where there is a storage its good answer comes later, to nobody."""
+        """Create one thing; with a store, the success is reported later, and ignored."""
         effects = self._broker.step(command, self._now)
         for effect in effects:
             if isinstance(effect, Reply) and effect.code not in (RESULT_OK, RESULT_DUPLICATE):

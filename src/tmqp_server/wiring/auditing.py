@@ -1,4 +1,4 @@
-"""The audit of a server: makes it, and changes it when the configuration is read again."""
+"""Makes the audit of a server, and changes it when the configuration is reloaded."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["Audit"]
 class Audit:
     """The audit of one server.
 
-    :param hub: whose commands are audited.
-    :param offset_s: what is added to the engine's time to have Unix time.
+    :param hub: the hub whose commands are audited.
+    :param offset_s: seconds to add to the engine's time to get Unix time.
     :raises ConfigError: when the file cannot be opened.
 
     Attributes: ``file``, with the last records; ``auditor``, which counts them.
@@ -28,7 +28,7 @@ class Audit:
         self.use(settings)
 
     def use(self, settings: AuditSettings) -> None:
-        """Audit like this from now on; the file is opened again.
+        """Use these settings from now on; the file is opened again.
 
         :raises ConfigError: when it cannot be opened; then nothing changes.
         """
@@ -41,6 +41,6 @@ class Audit:
         self._hub.auditor = self.auditor if settings.enabled else None
 
     def own(self, who: str, action: str, code: int, now: float) -> None:
-        """Note what an operator did by a signal."""
+        """Record what an operator did by a signal."""
         if self._hub.auditor is not None:
             self.auditor.own(who, action, "", code, now)

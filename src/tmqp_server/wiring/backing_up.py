@@ -1,7 +1,7 @@
-"""Backups that an operator asks a running server for.
+"""Backups that operators request from a running server.
 
-A copy is made by a process of its own, the command ``tmqp-server backup``: it needs nothing of the
-server but the files, and takes no time of its event loop.
+A separate process makes the copy, with the command ``tmqp-server backup``: it needs only the
+server's files, and takes no time of its event loop.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _Start = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 class Backups:
     """The backups of one server.
 
-    :param data: its data directory; empty where nothing is kept.
-    :param start: runs something beside everything else.
+    :param data: its data directory; empty if it stores nothing.
+    :param start: runs a coroutine function in the background.
 
-    Attributes: ``last``, the one that was begun last, None if there was none; ``complete_s``, when
+    Attributes: ``last``, the state of the last backup, None if there was none; ``complete_s``, when
     the last complete one ended, in Unix time.
     """
 
@@ -41,11 +41,11 @@ class Backups:
 
     @property
     def possible(self) -> bool:
-        """Whether there is anything to be copied."""
+        """Whether there is anything to copy."""
         return self._data != ""
 
     def begin(self, directory: str) -> bool:
-        """Begin one, in a new directory of this one; False while another one runs."""
+        """Begin a backup in a new subdirectory; return False while another one is made."""
         if self.last is not None and self.last["running"]:
             return False
         now = time.time()
@@ -83,9 +83,9 @@ class Backups:
 
 
 async def run_backup(data: str, target: Path) -> tuple[bool, str]:
-    """Copy a store by a process of its own.
+    """Copy a store in a separate process.
 
-    :return: whether the copy is complete, and what the command has said.
+    :return: whether the copy is complete, and the output of the command.
     """
     command = [sys.executable, "-m", "tmqp_server", "backup", data, str(target)]
     try:

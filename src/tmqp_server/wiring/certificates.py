@@ -1,7 +1,7 @@
-"""Certificates of a server that runs: read again when an operator wants it, or their files change.
+"""Reloads the certificates of a running server when an operator requests it, or their files change.
 
-Connections that there are keep what they have; those from then on are made with the new ones.  What
-cannot be used changes nothing, and one line says why.
+Existing connections keep their certificates; new ones get the new certificates.  If the new files
+cannot be used, nothing changes, and one line in the log says why.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["Certified", "follow_files", "renew"]
 
 logger = logging.getLogger("tmqp_server.config")
 
-#: Seconds after which it is asked again whether files are to be followed, where they are not.
+#: How often to check whether the configuration now says to follow files, in seconds.
 _IDLE_S: Final = 30.0
 #: Seconds for which files must not change any more: there are two of them, and links between.
 _SETTLED_S: Final = 1.0
 
 
 class Certified(Protocol):
-    """A server, as far as its certificates are concerned.
+    """The parts of a server that concern its certificates.
 
-    Attributes: ``config`` that it has now; ``tls``; ``audit``.
+    Attributes: ``config``, the current configuration; ``tls``; ``audit``.
     """
 
     config: ServerConfig
@@ -38,7 +38,7 @@ class Certified(Protocol):
 
 
 def renew(server: Certified) -> str:
-    """Read the files again; returns what is wrong with them, empty if they are used now."""
+    """Read the files again.  Return what is wrong with them; empty if they are used now."""
     try:
         contexts = server.tls.renewed(server.config.tls)
     except (ConfigError, ValueError) as error:
@@ -48,7 +48,7 @@ def renew(server: Certified) -> str:
 
 
 async def follow_files(server: Certified) -> None:
-    """Read them again whenever what is in them is something else, for ever."""
+    """Renew the certificates whenever the contents of their files change, for ever."""
     seen = server.tls.digest
     while True:
         every_s = server.config.tls.watch_interval_s

@@ -1,4 +1,4 @@
-"""The making of this server's part in a cluster from its configuration."""
+"""Builds this server's part in a cluster from its configuration."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Membership:
         )
 
     def waiting_bytes(self) -> int:
-        """Bytes that wait for the masters."""
+        """How many bytes wait for the masters."""
         return sum([link.outbox.waiting_bytes for link in self.links])
 
 
 def load_filter(name: str) -> NodeFilter:
     """Make the filter that a configuration names as ``module:Class``.
 
-    :raises ConfigError: when there is none such.
+    :raises ConfigError: when it cannot be loaded.
     """
     module, colon, class_name = name.partition(":")
     if not (colon and module and class_name):
@@ -59,9 +59,9 @@ def load_filter(name: str) -> NodeFilter:
 
 
 class Filters:
-    """What passes on both sides, read from the configuration.
+    """The filters of both sides, read from the configuration.
 
-    :raises ConfigError: when a pattern or the filter in Python cannot be used.
+    :raises ConfigError: when a pattern, or the filter in Python, cannot be used.
     """
 
     def __init__(self, cluster: ClusterConfig) -> None:

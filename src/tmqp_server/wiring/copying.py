@@ -1,7 +1,7 @@
 """Copies of this server's store for other servers of its group, which fetch them in blocks.
 
-A copy is made like a backup, in the data directory.  There is one at a time: it is removed when
-whoever asked for it says so, when nobody has read of it for a while, and when the server starts.
+A copy is made like a backup, in the data directory.  There is one at a time: it is removed on
+request, when nobody has read from it for a while, and when the server starts.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["BLOCK_BYTES", "Copies"]
 
 logger = logging.getLogger("tmqp_server.replication")
 
-#: What is read at once.
+#: How many bytes are read at once.
 BLOCK_BYTES: Final = 1 << 20
 _FOLDER: Final = "copy"
-#: A copy that nobody has read of for so long is removed, in seconds.
+#: A copy is removed after nobody has read from it for this long, in seconds.
 _MOST_IDLE_S: Final = 60.0
 _LOOK_S: Final = 5.0
 
@@ -36,7 +36,7 @@ _Start = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
 @final
 class _BlockRead:
-    """A block that is being read: ``data`` when ``done``, None if it cannot be read."""
+    """A block that is being read: ``data`` is valid when ``done``; None if it cannot be read."""
 
     def __init__(self) -> None:
         self.done = False
@@ -49,9 +49,9 @@ class Copies:
 
     :param data: its data directory.
     :param group: the name of its group.
-    :param start: runs something beside everything else.
+    :param start: runs a coroutine function in the background.
 
-    Attributes: ``last``, the copy that was begun last, None if it is no longer there.
+    Attributes: ``last``, the state of the current copy, None if there is none.
     """
 
     def __init__(self, data: str, group: str, start: _Start) -> None:
@@ -65,7 +65,7 @@ class Copies:
         _discard(self._folder)  # of an earlier life
 
     def begin(self) -> bool:
-        """Begin a copy; False while there is one."""
+        """Begin a copy; return False if there is one already."""
         if self.last is not None:
             return False
         made = self.last = {
@@ -102,7 +102,7 @@ class Copies:
         made["complete"], made["running"] = complete, False
 
     def read(self, name: str, offset: int) -> _BlockRead | None:
-        """Begin to read a block of a complete copy; None if there is none of this name."""
+        """Begin to read a block of a complete copy; return None if there is no such copy."""
         last = self.last
         if last is None or last["id"] != name or not last["complete"]:
             return None
@@ -117,8 +117,7 @@ class Copies:
         return block
 
     def remove(self, name: str) -> bool:
-        """Remove a copy, at the latest when it has been made; False if there is none of this
-        name."""
+        """Remove a copy, as soon as it is complete; return False if there is none of this name."""
         last = self.last
         if last is None or last["id"] != name:
             return False

@@ -22,7 +22,7 @@ logger = logging.getLogger("tmqp_server")
 
 
 def udp_name(protocol: str, address: Address) -> str:
-    """An address for datagrams, as people write it: ``goms+udp://127.0.0.1:6543``."""
+    """An address for datagrams as text: ``goms+udp://127.0.0.1:6543``."""
     host = f"[{address.host}]" if ":" in address.host else address.host
     return f"{protocol}+udp://{host}:{address.port}"
 
@@ -38,9 +38,9 @@ def _marks_of(settings: UdpSettings) -> DatagramMarks:
 
 @final
 class UdpSockets:
-    """Opens, serves and closes them.
+    """Opens, serves and closes the UDP sockets.
 
-    :param doors: the doors; most listen for no datagrams.
+    :param doors: all doors; most of them do not use UDP.
     """
 
     def __init__(self, doors: list[OpenDoor]) -> None:
@@ -50,12 +50,13 @@ class UdpSockets:
 
     @property
     def sessions(self) -> int:
-        """Sources that have a session at this moment."""
+        """How many sources have a session."""
         return sum(each.count for each in self._datagrams)
 
     def addresses(self, protocol: str) -> list[str]:
-        """Where the doors listen, with the ports that were chosen; those of all protocols if
-        *protocol* is empty."""
+        """The addresses on which the doors listen, with the actual ports; of all protocols if
+        *protocol* is empty.
+        """
         return [
             udp_name(door.protocol, listener.address)
             for door, listener in self._listeners
@@ -63,7 +64,7 @@ class UdpSockets:
         ]
 
     async def listen(self) -> None:
-        """Bind all of them.
+        """Bind all sockets.
 
         :raises ListenError: when an address cannot be bound.
         """
@@ -74,9 +75,9 @@ class UdpSockets:
     def serve(
         self, tasks: anyio.abc.TaskGroup, shell: Shell, new_number: Callable[[], int]
     ) -> None:
-        """Start a task for each.
+        """Start a task for each socket.
 
-        :param new_number: draws the number of a session.
+        :param new_number: returns the number of a new session.
         """
         for door, listener in self._listeners:
             assert door.by_datagrams is not None, "who listens for datagrams has a door for them"
@@ -96,11 +97,11 @@ class UdpSockets:
             logger.info("listening on %s", udp_name(door.protocol, listener.address))
 
     def close(self) -> None:
-        """Read no more; sessions still say goodbye."""
+        """Stop reading; sessions can still say goodbye."""
         for _, listener in self._listeners:
             listener.close()
 
     def shut(self) -> None:
-        """Give the sockets back."""
+        """Close the sockets."""
         for _, listener in self._listeners:
             listener.shut()

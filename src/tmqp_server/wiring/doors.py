@@ -1,4 +1,4 @@
-"""Makes the doors that the configuration asks for."""
+"""Builds the doors of the configuration."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ __all__ = ["Doors", "OpenDoor", "door_name", "further_doors", "sealed_addresses"
 
 @final
 class OpenDoor:
-    """A door, its kind, and where it is to listen; ``by_datagrams`` is the same protocol's over
-    UDP, None where it is not spoken."""
+    """A door, its kind, and its addresses; ``by_datagrams`` is the door for the same protocol over
+    UDP, None if it is not served over UDP.
+    """
 
     def __init__(
         self,
@@ -50,10 +51,10 @@ class OpenDoor:
 class Doors:
     """All doors of a server.
 
-    :param registry: the protocols that it knows.
+    :param registry: the known protocols.
     :param started_s: when the server began, in the engine's time.
-    :param guarded: somebody decides who may connect; None for what the configuration says.
-    :raises ConfigError: when one cannot be opened.
+    :param guarded: whether clients must authenticate; None for what the configuration says.
+    :raises ConfigError: when a door cannot be opened.
 
     Attributes: ``native``, the TMQP door; ``further``, the others, those of ``[web]`` first;
     ``bodies``, one for each protocol, whether or not it is served.
@@ -124,7 +125,7 @@ def _rank(settings: DoorSettings, order: list[str]) -> int:
 
 
 def further_doors(config: ServerConfig) -> list[DoorSettings]:
-    """The doors beside TMQP's: the table ``[web]`` is short for one of HTTP."""
+    """The settings of all doors except TMQP's; the table ``[web]`` is short for one of HTTP."""
     found: list[DoorSettings] = []
     if config.web.listen:
         limits = dataclasses.asdict(config.web.limits)
@@ -133,7 +134,7 @@ def further_doors(config: ServerConfig) -> list[DoorSettings]:
 
 
 def sealed_addresses(config: ServerConfig, registry: DoorRegistry) -> list[Address]:
-    """Where doors listen whose protocol encrypts what it carries, without TLS."""
+    """The addresses of doors whose protocol encrypts its contents without TLS."""
     kinds = {kind.name: kind for kind in registry}
     return [
         address
@@ -144,7 +145,7 @@ def sealed_addresses(config: ServerConfig, registry: DoorRegistry) -> list[Addre
 
 
 def _names(settings: DoorSettings, max_bytes: int) -> DoorNames:
-    """How names become channels at a door."""
+    """The names of channels at a door."""
     where = f"doors: {settings.protocol}: aliases"
     for channel in settings.aliases.values():
         if len(channel.encode()) > max_bytes:
@@ -196,7 +197,7 @@ def _opened(
 
 
 def _check_policy(settings: DoorSettings, kind: DoorKind) -> None:
-    """Check that certificates can be asked for where a policy says so."""
+    """Check that the server can request client certificates if a policy needs them."""
     policy = settings.tls_client_auth
     speaks = settings.tls or kind.changes_to_tls or any(each.tls for each in settings.listen)
     if policy not in ("", NO_CERTIFICATE) and not speaks:
@@ -207,7 +208,7 @@ def _check_policy(settings: DoorSettings, kind: DoorKind) -> None:
 
 
 def door_name(protocol: str, address: Address) -> str:
-    """An address that is listened on by a door, as people write it: ``http://127.0.0.1:80``."""
+    """An address of a door as text: ``http://127.0.0.1:80``."""
     scheme, _, rest = str(address).partition("://")
     if not rest:
         return f"{protocol}+{address}" if protocol != HttpKind.name else str(address)

@@ -1,4 +1,4 @@
-"""The last lines of the log, and how much is logged, for who operates a server from afar."""
+"""Keeps the last lines of the log, and sets the log level, for remote operators."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final, final
 
 __all__ = ["LogLines", "log_level", "set_log_level"]
 
-#: Lines that are kept, and characters of one.
+#: How many lines are kept, and the most characters of a line.
 _KEPT: Final = 1_000
 _CHARACTERS: Final = 2_000
 _LOGGER: Final = "tmqp_server"
-#: From most to least.
+#: The log levels, from most to least.
 _LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -24,7 +24,7 @@ _LEVELS: Final = {
 
 @final
 class LogLines(logging.Handler):
-    """Keeps the last lines; each has a number, one more than that of the line before."""
+    """Keeps the last lines; they are numbered consecutively."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,24 +50,24 @@ class LogLines(logging.Handler):
         self._lines.append(line)
 
     def last(self) -> Sequence[dict[str, Any]]:
-        """What is kept, the oldest first."""
+        """The kept lines, the oldest first."""
         return list(self._lines)
 
     def begin(self) -> None:
-        """Keep what is logged from now on."""
+        """Begin to keep lines."""
         logging.getLogger(_LOGGER).addHandler(self)
 
     def end(self) -> None:
-        """Keep no more."""
+        """Stop keeping lines."""
         logging.getLogger(_LOGGER).removeHandler(self)
 
 
 def log_level() -> str:
-    """The least important lines that are logged."""
+    """The lowest level that is logged."""
     level = logging.getLogger(_LOGGER).getEffectiveLevel()
     return next((word for word, number in _LEVELS.items() if level <= number), "error")
 
 
 def set_log_level(word: str) -> None:
-    """Log more or less, until the configuration is read again."""
+    """Set the log level, until the configuration is reloaded."""
     logging.getLogger(_LOGGER).setLevel(_LEVELS[word])

@@ -1,7 +1,7 @@
-"""Writes the log: plain lines for people, or an object of JSON a line.
+"""Writes the log: plain lines for people, or one JSON object per line.
 
-What peers choose (names, ids, reasons) comes into lines.  In a plain line control characters are
-escaped, so that no peer can begin a line of its own.
+Lines contain texts that peers choose (names, ids, reasons).  In a plain line, control characters
+are escaped, so no peer can begin a line of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["LOG_LINES", "JsonFormatter", "PlainFormatter", "set_up_log"]
 LOG_LINES: Final[dict[str, int]] = {}
 
 _PLAIN: Final = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-#: What is not written as it is: control characters, and what ends a line elsewhere.
+#: Characters that are escaped: control characters, and those that end a line elsewhere.
 _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
     ord("\n"): "\\n",
     ord("\r"): "\\r",
@@ -37,14 +37,15 @@ class PlainFormatter(logging.Formatter):
         super().__init__(_PLAIN)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
-        """The line, without what follows it."""
+        """The line, without the traceback after it."""
         record.message = record.message.translate(_ESCAPES)
         return super().formatMessage(record)
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: ``ts`` in UTC, ``level``, ``logger``, ``message``, and ``exception``, a
-    traceback, where there is one."""
+    """One JSON object per line: ``ts`` in UTC, ``level``, ``logger``, ``message``, and
+    ``exception``, a traceback, if there is one.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
@@ -75,7 +76,7 @@ class _Counting(logging.StreamHandler):  # type: ignore[type-arg]  # of a text s
 
 
 def set_up_log(settings: LogSettings) -> None:
-    """Write the log to standard error in this way from now on; may be called again."""
+    """Write the log to standard error, with these settings from now on; may be called again."""
     root = logging.getLogger()
     for handler in list(root.handlers):
         if isinstance(handler, _Counting):

@@ -1,4 +1,4 @@
-"""Makes what tells lookupds of NSQ which topics are here, and lets NSQ's clients set the log."""
+"""Announces a server's topics to lookupds of NSQ, and lets NSQ's clients set the log level."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tmqp_server.io.shell import Shell
 
 __all__ = ["announcing"]
 
-#: How long a lookupd that failed is left alone, after the first failure and at most; seconds.
+#: The pause after a failure of a lookupd: the first one, and the longest; seconds.
 _LEAST_WAIT_S: Final = 1.0
 _MOST_WAIT_S: Final = 15.0
 
-#: NSQ's words for how much is logged, from most to least.
+#: NSQ's log levels, from most to least.
 _LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -36,7 +36,7 @@ _LEVELS: Final = {
 def announcing(
     world: NsqWorld, shell: Shell, new_number: Callable[[], int], new_id: IdSource
 ) -> Announcing:
-    """What tells lookupds which topics are here, to as many as the world names."""
+    """Make the connections that announce topics to the lookupds that the world names."""
     announcer = Announcer(Backoff(_LEAST_WAIT_S, _MOST_WAIT_S), random.random)
     door = AnnounceDoor(world, announcer, new_id)
     found = Announcing(
@@ -49,12 +49,12 @@ def announcing(
 
 
 def _ask_door(world: NsqWorld, new_id: IdSource, topic: bytes) -> Door | None:
-    """What asks a lookupd which channels a new topic has."""
+    """The door that asks a lookupd for the channels of a new topic; None without NSQ doors."""
     return None if world.shapes is None else AskDoor(topic, world.shapes, new_id)
 
 
 def _log_level() -> str:
-    """How much is logged now, in NSQ's words."""
+    """The current log level, in NSQ's words."""
     level = logging.getLogger("tmqp_server").getEffectiveLevel()
     for word, number in _LEVELS.items():
         if level <= number:
@@ -63,5 +63,5 @@ def _log_level() -> str:
 
 
 def _set_log_level(level: str) -> None:
-    """Log more or less from now on."""
+    """Set the log level, in NSQ's words."""
     logging.getLogger("tmqp_server").setLevel(_LEVELS[level])

@@ -1,4 +1,4 @@
-"""What operators may do to a server from afar beside what clients do: log levels, TLS, backups."""
+"""What remote operators can do to a server besides what clients can do: log level, TLS, backups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Operated", "show_to_operators"]
 
 
 class Operated(Certified, Protocol):
-    """A server, as far as it is operated from afar.
+    """The parts of a server that remote operators can use.
 
     Attributes: ``log_lines``.
     """
@@ -24,11 +24,11 @@ class Operated(Certified, Protocol):
     log_lines: LogLines
 
     def start_soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run something beside everything else, until the server ends."""
+        """Run a coroutine in the background, until the server ends."""
 
 
 def show_to_operators(world: AdminWorld, server: Operated) -> None:
-    """Let admin doors reach a server."""
+    """Connect admin doors with a server."""
     world.log = server.log_lines.last
     world.log_level = log_level
     world.set_log_level = set_log_level

@@ -1,4 +1,4 @@
-"""The parts of a server, made as the configuration wants them."""
+"""Makes the parts of a server from its configuration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ logger = logging.getLogger("tmqp_server")
 
 
 def _marks_of(limits: OutboundLimits) -> Marks:
-    """What a peer that reads slowly may cost, as configured."""
+    """The limits for peers that read slowly."""
     return Marks(
         limits.max_outbound_bytes,
         limits.high_water_bytes,
@@ -42,7 +42,7 @@ def _marks_of(limits: OutboundLimits) -> Marks:
 
 
 def _call_settings_of(config: ServerConfig, hooks: ChannelHooks) -> CallSettings:
-    """What bounds the calls to code outside, as configured."""
+    """The limits for calls to code outside."""
     return CallSettings(
         config.hook_timeout_s,
         config.http.timeout_s,
@@ -52,7 +52,7 @@ def _call_settings_of(config: ServerConfig, hooks: ChannelHooks) -> CallSettings
 
 
 def caller_of(config: ServerConfig) -> HttpCaller | None:
-    """What makes the calls of HTTP bindings, if any is allowed."""
+    """The caller for HTTP bindings; None if no calls are allowed."""
     if not config.http.allow:
         return None
     from tmqp_server.io.http import HttpCaller  # noqa: PLC0415 - a third of the start, for few
@@ -67,7 +67,7 @@ def judge_of(
     hooks: ChannelHooks,
     identities: dict[int, tuple[str, str, int]],
 ) -> Judge:
-    """Who asks the server's own code, with the time that it may take."""
+    """The caller of the server's own code, with its time limit."""
     return Judge(
         access,
         custom_messages,
@@ -90,7 +90,7 @@ def turn_of(
     hooks: ChannelHooks,
     links: Sequence[MasterLink],
 ) -> Turn:
-    """The turn of a server, with all that limits it."""
+    """The turn of a server, with all its limits."""
     turn = Turn(
         hub,
         _marks_of(config.outbound),
@@ -104,7 +104,7 @@ def turn_of(
 
 
 def rates_of(config: ServerConfig) -> RateLimits:
-    """How fast clients and addresses may be, as configured."""
+    """The rate limits for clients and addresses."""
     rates = config.rates
     return RateLimits(
         float(rates.client_messages_per_s),
@@ -118,7 +118,7 @@ def rates_of(config: ServerConfig) -> RateLimits:
 
 
 def limit_turn(turn: Turn, config: ServerConfig) -> None:
-    """Limit a turn by what a reload may change."""
+    """Apply the limits that a reload can change to a turn."""
     turn.marks = _marks_of(config.outbound)
     turn.draining.bound_s = config.drain_timeout_s
     turn.pulse.slow_s = config.slow_turn_ms / 1_000
@@ -128,7 +128,7 @@ def limit_turn(turn: Turn, config: ServerConfig) -> None:
 
 
 def open_store(config: ServerConfig) -> Store | None:
-    """The store that the configuration asks for."""
+    """Open the store of the configuration."""
     if config.data is None:
         return None
     from tmqp_server.storage.sqlite import SqliteStore, exposed  # noqa: PLC0415 - not for all

@@ -1,8 +1,8 @@
-"""The rebuilding of a server of a group that is not running: its disk gets a copy of another one's.
+"""Rebuilds a stopped server of a group: its disk gets a copy of another server's disk.
 
-What is asked of the log, and when a copy is of use, is decided by ``replication.rebuilding``.  The
-copy comes from the HTTP API of another server of the group, in blocks; it is verified before it
-takes the place of what was there.
+``replication.rebuilding`` decides what to ask the log, and whether a copy is usable.  The copy
+comes from the HTTP API of another server of the group, in blocks; it is verified before it replaces
+the old contents.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from tmqp_server.storage.sqlite.schema import (
 
 __all__ = ["RebuildError", "Rebuilder", "can_follow"]
 
-#: Where a copy is gathered, below the data directory.
+#: The subdirectory of the data directory in which a copy is collected.
 _FOLDER: Final = "rebuilt"
-#: What SQLite has beside a database.
+#: The files that SQLite has beside a database.
 _OF_SQLITE: Final = (f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-shm")
 #: How long another server may take for an answer, in seconds; how often it is asked whether its
 #: copy is complete; and how often the need for the log is reported.
@@ -50,22 +50,22 @@ _PAUSE_S: Final = 1.0
 _MOST_FAILURES: Final = 100
 #: An answer has a block, or says something short.
 _MOST_BYTES: Final = 2 << 20
-#: The other server answers too many requests.
+#: The other server has too many requests.
 _TOO_MANY: Final = 429
 
 
 class RebuildError(StoreError):
-    """There is no copy; what was there is as it was."""
+    """No copy could be fetched; the old contents are unchanged."""
 
 
 class _SourceError(Exception):
-    """A copy could not be had from a server."""
+    """A server could not supply a copy."""
 
 
 class _Told:
-    """What a server says of its copy.
+    """What a server reports about its copy.
 
-    :raises KeyError, TypeError, ValueError: when it says something else.
+    :raises KeyError, TypeError, ValueError: when the report is not valid.
     """
 
     def __init__(self, told: Any) -> None:
@@ -78,9 +78,9 @@ class _Told:
 
 
 class _AdminDoor:
-    """The admin door of another server.
+    """A client of another server's admin door.
 
-    :raises _SourceError: by all methods, when it does not answer as it should.
+    :raises _SourceError: by all methods, when the server does not answer as it should.
     """
 
     def __init__(self, url: str, token: str) -> None:
@@ -90,11 +90,13 @@ class _AdminDoor:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def ask(self, method: str, path: str) -> bytes:
-        """What it answers."""
+        """Send a request, and return the answer's body; waits and repeats it while there are too
+        many.
+        """
         while True:
             try:
                 self._connection.request(method, PREFIX + path, headers=self._headers)
@@ -111,7 +113,7 @@ class _AdminDoor:
             time.sleep(_LOOK_S)
 
     def tell(self, method: str) -> _Told:
-        """What it says of its copy."""
+        """Send a request about the copy, and return its state."""
         try:
             return _Told(json.loads(self.ask(method, "/server/copy")))
         except (ValueError, KeyError, TypeError) as error:
@@ -125,11 +127,11 @@ def _detail_of(data: bytes) -> str:
 
 
 class Rebuilder:
-    """Gives a server's directory a new copy.
+    """Replaces the store in a server's directory with a copy.
 
-    :param config: the server's part in its group; its ``copies`` are asked in turn.
+    :param config: the server's part in its group; the servers in its ``copies`` are asked in turn.
     :param address: where clients reach the server.
-    :param told: is called with what happens, in words.
+    :param told: gets progress messages.
     """
 
     def __init__(
@@ -149,10 +151,10 @@ class Rebuilder:
         self._failures = 0
 
     def rebuild(self) -> int:
-        """Fetch a copy and put it in the place of what is there.
+        """Fetch a copy and replace the store with it.
 
         :return: the last entry of the log that the copy has.
-        :raises RebuildError: when no server has one, or the log does not answer.
+        :raises RebuildError: when no server supplies a copy, or the log does not answer.
         :raises StoreError: when the directory is in use, or cannot be written to.
         """
         part = self._directory / _FOLDER
@@ -237,7 +239,7 @@ class Rebuilder:
             raise _SourceError(made.said or "its copy no longer exists")
 
     def _hold_on(self) -> None:
-        """Have the log kept for this server, from time to time."""
+        """Report to the log from time to time, so that it keeps what this server needs."""
         now = time.monotonic()
         if now < self._held_at + _HOLD_S:
             return
@@ -247,7 +249,7 @@ class Rebuilder:
             self._log.ask(self._run.request)
 
     def _put_in_place(self, part: Path) -> None:
-        """Let the copy be the store; whoever is interrupted here begins again."""
+        """Replace the store with the copy; after an interruption here, begin again."""
         for name in (*_OF_SQLITE, *FILES_BESIDE):
             (self._directory / name).unlink(missing_ok=True)
         (part / DATABASE_NAME).rename(self._directory / DATABASE_NAME)
@@ -255,9 +257,9 @@ class Rebuilder:
 
 
 def _verified(part: Path) -> int:
-    """The last entry of the log that a copy has.
+    """Verify a copy, and return the last entry of the log that it has.
 
-    :raises StoreError: when it is damaged, or not a replicated store's.
+    :raises StoreError: when it is damaged, or not a replicated store.
     """
     with closing(ReplicatedStore(part, floor_bytes=0)) as store:
         problems = store.check().problems
@@ -277,7 +279,7 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def can_follow(directory: Path, log: SharedLog) -> bool:
-    """Whether the log still has what follows the last entry that a server's disk has.
+    """Whether the log still has the entry after the last one that a server's disk has.
 
     :raises StoreError: when the directory is in use, or its store cannot be read.
     :raises UnansweredError: when the log does not answer.

@@ -1,7 +1,7 @@
-"""Changes the configuration of a server that runs: what can be changed, and what needs a restart.
+"""Reloads the configuration of a running server: what can be changed, and what needs a restart.
 
-Everything is read and checked before anything is changed.  So a configuration that is wrong in one
-place changes nothing.
+Everything is read and checked before anything is changed, so an error in the configuration changes
+nothing.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _LIVE: Final = (
 
 
 class Reloadable(Protocol):
-    """A server, as far as its configuration can be changed.
+    """The parts of a server that a reload can change.
 
-    Attributes: ``broker``, whose limits may change; ``config`` that it has now; ``access`` that it
-    asks; ``tls``; ``audit``; ``world``, where reloads are counted.
+    Attributes: ``broker``, whose limits may change; ``config``, the current configuration;
+    ``access``, the access rules; ``tls``; ``audit``; ``world``, which counts reloads.
     """
 
     broker: Broker
@@ -63,16 +63,16 @@ class Reloadable(Protocol):
     world: AdminWorld
 
     def apply(self, config: ServerConfig) -> None:
-        """Be limited by this from now on."""
+        """Apply the limits of this configuration from now on."""
 
     def end_sessions(self, gone: Callable[[Identity], bool], reason: str) -> None:
         """Close the connections of some clients politely."""
 
 
 def changes(old: ServerConfig, new: ServerConfig) -> tuple[list[str], list[str]]:
-    """What differs, a line each: settings that can be changed now, and those that cannot.
+    """The differences, one line each: settings that can be changed now, and those that cannot.
 
-    Of secrets nothing is told but whose they are.
+    Of secrets, only the name is shown.
     """
     now: list[str] = []
     later: list[str] = []
@@ -94,7 +94,7 @@ def changes(old: ServerConfig, new: ServerConfig) -> tuple[list[str], list[str]]
 
 
 def _plain(value: Any) -> Any:
-    """A value that equals another one that says the same: the engine's options do not compare."""
+    """A form of a value that can be compared: the engine's options cannot."""
     if isinstance(value, QueueChanges):
         return [getattr(value, option.name) for option in QUEUE_OPTIONS]
     if isinstance(value, ChannelChanges):
@@ -141,11 +141,11 @@ def _access_changes(before: AccessConfig, after: AccessConfig) -> str:
 def reload_config(
     server: Reloadable, read: Callable[[], ServerConfig], who: str = "SIGHUP"
 ) -> bool:
-    """Read the configuration again and apply it; the difference is logged.
+    """Read the configuration again and apply it; the differences are logged.
 
-    :param read: reads and checks it.
-    :param who: wants it, for the audit.
-    :returns: whether it was applied; if not, everything is as before, and one line says why.
+    :param read: reads and checks the configuration.
+    :param who: who requests it, for the audit.
+    :returns: whether it was applied; if not, nothing has changed, and one line in the log says why.
     """
     old = server.config
     try:

@@ -1,13 +1,13 @@
-"""The making of this server's part in a group with one log, from its configuration.
+"""Builds this server's part in a replication group from its configuration.
 
-Imported only where there is ``[replication]``: nobody else needs what it needs.
+Imported only if there is ``[replication]``, because it needs extra packages.
 
-Theory of operation.  A server of a group listens from the start, and refuses clients as long as it
-stands by.  When it leads, it brings back what its store holds, and takes clients; however much that
-is, whoever asks meanwhile is answered: a thread reads the store, and the broker is restored in
-slices.  There is no way back: when its life in the group is over, its process ends at once with the
-status ``OVER``, so that nobody is answered by a server that may have been replaced; whoever runs it
-starts it again, and it stands by with what its disk has.
+Theory of operation.  A server of a group listens from the start, and refuses clients while it is a
+standby. When it leads, it restores the contents of its store, and accepts clients.  However long
+that takes, it answers requests meanwhile: a thread reads the store, and the broker is restored in
+slices.  A leader never becomes a standby again: when its life in the group is over, its process
+ends at once with the status ``OVER``, so that no client gets an answer from a server that may have
+been replaced.  Its supervisor starts it again, and it stands by with what its disk has.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ logger = logging.getLogger("tmqp_server.replication")
 _LOOK_S: Final = 1.0
 #: An append that takes longer counts as a failure of the storage while it waits, in seconds.
 _PATIENCE_S: Final = 1.0
-#: Queues and the like that are restored before others have their turn: some milliseconds.
+#: How many steps of the restoration run before other tasks: some milliseconds.
 _STEPS_PER_SLICE: Final = 32
-#: Before the life begins.
+#: The view before the life begins.
 _NOTHING_KNOWN: Final = GroupView("standby", 0, "", 0, 0, [])
-#: The exit status of a server whose life in its group is over: it is to be started again.
+#: The exit status of a server whose life in its group is over; start the server again.
 OVER: Final = 75
 
 
 def open_log(config: ReplicationConfig) -> SharedLog:
-    """The log of the group.
+    """Open the log of the group.
 
-    :raises ConfigError: when what it needs is not installed, or a file cannot be read.
+    :raises ConfigError: when a needed package is not installed, or a file cannot be read.
     """
     try:
         from tmqp_server.storage.etcd import EtcdAccess, EtcdLog  # noqa: PLC0415 - an extra
@@ -91,8 +91,8 @@ def _read(name: str, key: str) -> bytes:
 class GroupMember:
     """This server in its group.
 
-    :param over: called with the reason when its life there ends, unless it was stopped; by any
-        thread, and nothing may be answered after it.
+    :param over: called with the reason when its life there ends, unless it was stopped; called by
+        any thread, and no client may get an answer after it.
     :raises ConfigError: when the log cannot be used.
     :raises StoreError: when the directory cannot be used.
 
@@ -127,10 +127,11 @@ class GroupMember:
     async def live(
         self, shell: Shell, listen: tuple[Address, ...], go_out: Callable[[], None]
     ) -> None:
-        """Stand by until this server leads, then take clients; tell operators how the group is.
+        """Stand by until this server leads, then accept clients; show operators the state of the
+        group.
 
-        :param listen: where it listens, with the ports that were chosen.
-        :param go_out: begins the connections that a server makes itself.
+        :param listen: the addresses on which the server listens, with the actual ports.
+        :param go_out: starts the connections that the server opens itself.
         """
         address = str(self._config.told(listen))
         self._start(address)
@@ -151,7 +152,8 @@ class GroupMember:
                 go_out()
 
     async def _lead(self, shell: Shell) -> bool:
-        """Bring back what is kept, and take clients; whoever connects meanwhile is refused.
+        """Restore the contents of the store, and accept clients; those that connect meanwhile are
+        refused.
 
         :return: whether it leads; if not, its life is over.
         """
@@ -178,7 +180,7 @@ class GroupMember:
         return True
 
     async def _restore(self, shell: Shell, found: Recovered) -> None:
-        """Restore the broker, and let others have their turn in between."""
+        """Restore the broker in slices, between which other tasks run."""
         hub = shell.turn.hub
         assert hub.journal is not None, "a server of a group keeps messages"
         wanted: list[Outside] = []
@@ -193,15 +195,16 @@ class GroupMember:
         hub.outside[:0] = wanted
 
     async def give_store_back(self) -> None:
-        """The server stops: if it stands by, the group's thread gives the store to the caller, and
-        if it has only begun to lead, nobody reads it any more."""
+        """Prepare to close the store when the server stops: a standby takes it from the group's
+        thread; a server that has just begun to lead waits until it is restored.
+        """
         if self._leads:
             await self._restored.wait()
         else:
             await anyio.to_thread.run_sync(self.stop)
 
     async def leave(self) -> None:
-        """The store is closed, which is told to the log: end the life in the group."""
+        """End the life in the group, after the store was closed; this resigns in the log."""
         await anyio.to_thread.run_sync(self.stop)
 
     def _start(self, address: str) -> None:
@@ -222,12 +225,12 @@ class GroupMember:
         replica.start()
 
     def look(self) -> GroupView:
-        """What is known of the group."""
+        """The known state of the group."""
         replica = self._replica
         return _NOTHING_KNOWN if replica is None else replica.look()
 
     def stop(self) -> None:
-        """End the life in the group in order; a second call does nothing.  It blocks."""
+        """End the life in the group cleanly; a second call does nothing.  It blocks."""
         if self._is_stopped:
             return
         self._is_stopped = True
@@ -250,7 +253,7 @@ class GroupMember:
             logger.debug("the event loop has ended")
 
     def _note(self) -> None:
-        """Called in the event loop."""
+        """Note news; called in the event loop."""
         self._news.set()
 
     def _ended(self, reason: str, needs_rebuild: bool) -> None:
@@ -262,10 +265,10 @@ class GroupMember:
 
 
 def join(config: ServerConfig, store: Store | None = None) -> GroupMember:
-    """This server's part in its group; its process ends with that.
+    """Make this server's part in its group; its process ends with the life in the group.
 
-    :param store: must be None: the group's server has a store of its own.
-    :raises ConfigError: when it cannot have a part.
+    :param store: must be None: a server of a group has its own store.
+    :raises ConfigError: when the configuration does not allow it.
     :raises StoreError: when its directory cannot be used.
     """
     if store is not None:
@@ -276,7 +279,7 @@ def join(config: ServerConfig, store: Store | None = None) -> GroupMember:
 
 
 def end_process(reason: str) -> None:
-    """End this process at once: whoever waits for an answer gets none."""
+    """End this process at once; clients that wait for an answer get none."""
     logger.critical("this server no longer takes part in its group, and ends: %s", reason)
     logging.shutdown()
     os._exit(OVER)

@@ -114,7 +114,7 @@ async def running(
 def _open_store(
     config: ServerConfig, store: Store | None
 ) -> tuple[Store | None, GroupMember | None]:
-    """What keeps messages, and this server's part in its group, if there are such."""
+    """Open the store, and this server's part in its group; None for each that it does not have."""
     if config.replication is not None:
         from tmqp_server.wiring.replicating import join  # noqa: PLC0415 - for few
 
@@ -124,7 +124,11 @@ def _open_store(
 
 
 def _check_reach(config: ServerConfig, access: Access | None, registry: DoorRegistry) -> None:
-    """Nobody listens to other machines by mistake: neither to all of them, nor in the clear."""
+    """Refuse to serve other machines without access rules, and warn if tokens travel unencrypted.
+
+    :raises ConfigError: when other machines can reach an address, no access rules are set, and
+        ``allow_remote`` is not set.
+    """
     for address in config.all_addresses():
         if address.is_local or config.allow_remote:
             continue

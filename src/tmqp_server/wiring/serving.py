@@ -24,9 +24,9 @@ __all__ = ["serve_forever"]
 
 logger = logging.getLogger("tmqp_server")
 
-#: What ends a server that runs until it is told to.
+#: The signals that stop a server.
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
-#: What has it read its configuration again; not every system has it.
+#: The signal that reloads the configuration; not every system has it.
 _RELOAD: Final[signal.Signals | None] = getattr(signal, "SIGHUP", None)
 
 
@@ -70,7 +70,7 @@ async def _heed(
     read: Callable[[], ServerConfig] | None,
     notifier: Notifier,
 ) -> None:
-    """Do what signals say, until the process ends."""
+    """Carry out what signals request, until the process ends."""
     is_ending = False
     async for number in signals:
         name = signal.Signals(number).name

@@ -1,4 +1,6 @@
-"""Lets operators watch a server: fills in what the admin door sees of it, and keeps the beat."""
+"""Lets operators watch a server: fills in what the admin door sees, and runs the timer of the
+beats.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,9 @@ _BEAT_S: Final = 0.25
 
 
 def make_registry(world: AdminWorld, doors: Iterable[DoorKind] = ()) -> DoorRegistry:
-    """The protocols of this package, and these.
+    """The registry of the protocols of this package and the given ones.
 
-    :raises ConfigError: when two have one name or one number.
+    :raises ConfigError: when two have the same name or the same number.
     """
     try:
         return DoorRegistry([AdminKind(world), *doors])
@@ -60,14 +62,14 @@ def watch(
 
 
 def show_limits(world: AdminWorld, config: ServerConfig) -> None:
-    """Show what a reload may have changed."""
+    """Show the limits that a reload may have changed."""
     world.limits = config.broker
     world.settings = partial(effective, config)
     world.max_connections = config.max_connections
 
 
 async def beat(world: AdminWorld) -> None:
-    """Measure how late a timer fires, for ever."""
+    """Measure how late a timer fires, and call the beats, for ever."""
     turn = world.turn
     assert turn is not None, "it is watched"
     due = anyio.current_time()

@@ -96,7 +96,7 @@ def test_nothing_is_cleared_when_much_more_has_come_meanwhile(page: Browser, the
         for _ in range(20):
             client.push("swells", 1, "later")
     yes(page)
-    wait(page, "21 messages would go, and not 1")
+    wait(page, "this would remove 21 messages, not 1")
     assert api(page, "channels/swells/queues/1")["waiting"] == 21
     expected(page, 412)
 

@@ -44,7 +44,7 @@ def test_a_mark_that_is_not_what_was_written_is_damage(tmp_path: Path) -> None:
     db.close()
     store = made(tmp_path)
     (problem,) = store.check().problems
-    assert "a record of the table marks is not what was written" in problem
+    assert "a record of the table marks is damaged" in problem
     with pytest.raises(DamageError, match="table marks"):
         store.recover()
     store.close(clean=False)

@@ -150,7 +150,7 @@ async def test_a_copy_that_is_of_no_use_leaves_the_directory_as_it_was(
     async with group.server("a") as first:
         await lose(group, first)
         for make, reason in (
-            (damaged, "is not what was written"),
+            (damaged, "is damaged"),
             (alone, "not replicated"),
             (impossible, "the disk is full"),
         ):

@@ -1,4 +1,4 @@
-"""The HTTP API for operators: one table of operations, and what carries them out."""
+"""The HTTP API for operators: the table of its operations and the code that carries them out."""
 
 from __future__ import annotations
 

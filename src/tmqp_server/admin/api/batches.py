@@ -14,10 +14,10 @@ from tmqp_server.engine.commands import Batch, Push
 
 __all__ = ["BATCH_OPERATIONS", "MOST_MESSAGES"]
 
-#: Messages in one request; the broker takes as many together.
+#: The most messages in one request, as in one batch of the broker.
 MOST_MESSAGES: Final = 1_000
 _PUSH: Final = SOCKET_OPERATIONS["push"]
-#: Members of a message: those of a push over a WebSocket, but for where it goes.
+#: The members of a message: those of a push over a WebSocket, without its queue.
 _MEMBERS: Final = frozenset(_PUSH.members) - {"channel", "queue", "confirm"}
 
 
@@ -40,9 +40,9 @@ def _publish_batch(_api: Api, exchange: Exchange) -> Handler:
 
 
 def _push(exchange: Exchange, place: tuple[str, int], at: int, item: Any) -> Push:
-    """The push of one message.
+    """Return the command that pushes one message of the batch.
 
-    :raises BadRequest: when it cannot be one; it says which.
+    :raises BadRequest: when the item is not a valid message; the text names the item.
     """
     client = exchange.client
     if not isinstance(item, dict):

@@ -35,7 +35,7 @@ _HELD: Final[Schema] = {"count": {**_COUNT, "description": "Of a counter."}}
 
 
 def _change(name: str) -> Schema:
-    """A change by its member, and what else belongs to it."""
+    """The schema of a change: the member that names it, and the members that may go with it."""
     amount = _TIME if name.endswith("_ms") else _COUNT
     more = {"initial": {**_COUNTER, "description": "Made first if there is no counter."}}
     return object_of({name: amount}, more if name in ("add", "subtract") else None, closed=True)

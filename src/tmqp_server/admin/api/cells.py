@@ -1,4 +1,4 @@
-"""``/cells``: counters and values that live for a time."""
+"""``/cells``: counters and values that expire."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ __all__ = ["CELL_OPERATIONS", "CHANGES"]
 
 _NO_CELL: Final = "there is no such cell"
 _MOST_LISTED: Final = 1_000
-#: The largest place in a list that can be asked for.
+#: The largest place in a list that a request may have.
 _MOST_PLACE: Final = 10**15 - 1
-#: What a change is about, and what it does to it, by the member that says how much.
+#: What a change applies to, and its kind, by the member with the amount.
 CHANGES: Final[Mapping[str, tuple[int, int]]] = {
     "set": (CELL_COUNT, SET),
     "add": (CELL_COUNT, ADD),
@@ -51,15 +51,16 @@ CHANGES: Final[Mapping[str, tuple[int, int]]] = {
 }
 #: What the broker's 406 means for a change of a counter.
 _CANNOT: Final = {
-    SET: "a value cannot be counted",
-    ADD: "the sum is too large, or it is a value",
-    SUBTRACT: "the counter has less than that, or it is a value",
+    SET: "the cell is a value, not a counter",
+    ADD: "the sum is too large, or the cell is a value",
+    SUBTRACT: "the counter is less than the amount, or the cell is a value",
 }
 
 
 def _place(exchange: Exchange) -> tuple[str, bytes]:
-    """The space and the key; the key is written as in TMQP, with bytes that are no text as
-    ``%xx``."""
+    """The space and the key; the key is written as in TMQP, with ``%xx`` for bytes that are not
+    text.
+    """
     return exchange.wanted.text("space"), unquote_to_bytes(exchange.wanted.text("key"))
 
 
@@ -132,7 +133,7 @@ def _asking(
     command: Callable[[int, object, str, bytes], Command],
     respond: Callable[[object], HttpResponse],
 ) -> Begin:
-    """Asks the broker one thing about a cell that is there."""
+    """Returns the start of an operation that asks the broker one thing about an existing cell."""
 
     def begin(_api: Api, exchange: Exchange) -> Handler:
         place = _place(exchange)
@@ -161,7 +162,7 @@ def _put(_api: Api, exchange: Exchange) -> Handler:
     return _careful(
         exchange,
         lambda session, request: PutValue(session, request, *place, value, ttl_ms),
-        "a counter is there, which no value replaces",
+        "the cell is a counter; a value cannot replace it",
     )
 
 
@@ -195,9 +196,9 @@ def _careful(
     cannot: str,
     respond: Callable[[object], HttpResponse] | None = None,
 ) -> Handler:
-    """Asks the broker one thing; that the cell is not such is 409, too.
+    """Asks the broker one thing; if the cell does not allow it (406), the answer is 409.
 
-    :param cannot: a sentence for that.
+    :param cannot: the text of that 409.
     """
 
     def steps(session: int, request: object) -> Steps:
@@ -211,14 +212,14 @@ def _careful(
 
 
 def _initial(given: Mapping[str, Any]) -> tuple[int, int]:
-    """The counter that a change makes if there is none: its count, and how long it lives."""
+    """The counter that a change makes if the cell does not exist: its count and TTL."""
     if given.keys() != {"count", "ttl_ms"}:
         raise BadRequest(422, "initial needs count and ttl_ms, and nothing else")
     return _number(given, "count", MOST_COUNT), _number(given, "ttl_ms", MOST_DELAY_MS)
 
 
 def _number(given: Mapping[str, Any], name: str, most: int) -> int:
-    """A member that must be there."""
+    """Read a required whole number from 0 to ``most``."""
     return whole_of(given, name, -1, 0, most)
 
 

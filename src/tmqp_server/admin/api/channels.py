@@ -1,4 +1,4 @@
-"""``/channels`` and ``/queues``: what there is, and what it is like."""
+"""``/channels`` and ``/queues``: lists them, shows, creates, changes and removes them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NO_QUEUE: Final = "there is no such queue"
 def place_of(exchange: Exchange) -> tuple[str, int]:
     """The queue that a path names.
 
-    :raises BadRequest: when there cannot be one.
+    :raises BadRequest: 404 when the queue id is too large.
     """
     queue_id = exchange.wanted.number("queue")
     if queue_id > MAX_QUEUE_ID:
@@ -63,7 +63,10 @@ def place_of(exchange: Exchange) -> tuple[str, int]:
 
 
 def _known(table: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, object]:
-    """Options that there are; one of null says nothing."""
+    """The options that have a value: an option that is null counts as not given.
+
+    :raises BadRequest: when an option does not exist, or its number is too large.
+    """
     for key in table:
         if key not in keys:
             raise BadRequest(422, f"there is no option {key[:64]!r}")
@@ -95,7 +98,7 @@ def _of_channel(table: Mapping[str, object]) -> ChannelChanges:
 
 
 def _asks_for(changes: Any, options: Any, declared: tuple[Option, ...]) -> bool:
-    """Whether options are already as somebody wants them."""
+    """Whether the options already have all the requested values."""
     return all(
         [
             getattr(changes, each.name) in (None, getattr(options, each.name))
@@ -110,10 +113,10 @@ def _only_creates(exchange: Exchange) -> bool:
 
 
 def check_count(exchange: Exchange, count: int) -> None:
-    """Refuse to throw away more than somebody has seen: ``If-Match`` says how many messages that
-    were.
+    """Refuse to remove many more messages than the client has seen, if ``If-Match`` says how many.
 
     :raises Refused: 412 when there are more than twice as many, and more than ten.
+    :raises BadRequest: when ``If-Match`` is not a number in quotation marks.
     """
     text = (exchange.wanted.header(b"if-match") or b"").strip().strip(b'"')
     if text in (b"", b"*"):
@@ -121,7 +124,7 @@ def check_count(exchange: Exchange, count: int) -> None:
     if not (text.isdigit() and len(text) < 16):
         raise BadRequest(400, "If-Match must be a number of messages in quotation marks")
     if count > max(2 * int(text), 10):
-        words = f"{count} messages would go, and not {int(text)}: look again"
+        words = f"this would remove {count} messages, not {int(text)}: look again"
         raise Refused(problem(412, words))
 
 
@@ -220,7 +223,9 @@ def _list_queues(api: Api, exchange: Exchange) -> Handler:
 
 
 def _growth(api: Api, exchange: Exchange) -> Fields:
-    """The field that takes two looks, where it is asked for."""
+    """The field ``growth``, which needs two looks at the queues, if the request sorts or filters by
+    it.
+    """
     query = exchange.wanted.query
     asked = "growth" in query.get("sort", "") or "growth" in query.get("filter", "")
     return api.growth.fields(exchange.now) if asked else {}
@@ -229,7 +234,7 @@ def _growth(api: Api, exchange: Exchange) -> Fields:
 def _list_queues_of_channel(api: Api, exchange: Exchange) -> Handler:
     name = exchange.wanted.text("channel")
     if "*" in name:
-        raise BadRequest(404, "no name of a channel has a star here; filter the list of queues")
+        raise BadRequest(404, "a channel name has no star here; filter the list of queues")
     return Pages(api, exchange, QUEUES, names=name, more=_growth(api, exchange))
 
 

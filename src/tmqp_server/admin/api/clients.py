@@ -25,7 +25,7 @@ from tmqp_server.engine.model.surveyed import ClientDetails
 __all__ = ["CLIENT_OPERATIONS"]
 
 _NO_CLIENT: Final = "no client with this id is connected"
-#: Channels that are asked about together.
+#: Channels whose rights are checked together.
 _TOGETHER: Final = 64
 
 
@@ -54,7 +54,7 @@ def _get_client(api: Api, exchange: Exchange) -> Handler:
 
 
 def _connection(api: Api, client_id: str, now: float) -> dict[str, object]:
-    """Where a client comes from, and for how long its deliveries have been held back."""
+    """The address of a client's connection, and for how long its deliveries have been held back."""
     turn = turn_of(api.world)
     number = turn.hub.broker.surveying.number_of(client_id)
     out = turn.outbound(number)

@@ -57,13 +57,13 @@ __all__ = ["CONSUMER_OPERATIONS"]
 
 _MOST_MESSAGES: Final = 100
 _MOST_WAIT_MS: Final = 60_000
-#: Seconds to wait for what the broker answers at once, as a rule.
+#: Seconds to wait for an answer that the broker usually gives at once.
 _PATIENCE_S: Final = 10.0
 _LIMIT: Final = 482
 
 
 class _Asking(Handler):
-    """Asks for the right to join, behind what is asked for a consumer."""
+    """Asks for the right to join after the commands of the consumer: its answer follows theirs."""
 
     def __init__(self, exchange: Exchange, channel: str) -> None:
         super().__init__(exchange)
@@ -73,20 +73,22 @@ class _Asking(Handler):
         return AskRight(self.exchange.client.number, self, JOIN, self._channel)
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """The right is there, or not."""
+        """Take the broker's answer about the right."""
         if not isinstance(effect, Reply):
             return ()
         return self.answered(effect.code, now)
 
     def answered(self, code: int, now: float) -> Sequence[Command]:
-        """All that was asked before is answered, too."""
+        """Continue: the broker has answered about the right, and so everything that was asked
+        before.
+        """
         raise NotImplementedError
 
     def _refuse(self, code: int, words: str = "") -> None:
         self.exchange.respond(of_result(code, words or words_of(code)))
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is waited for."""
+        """Do nothing: this request has no deadline."""
         return ()
 
 
@@ -94,7 +96,7 @@ class _Asking(Handler):
 
 
 class _Create(_Asking):
-    """Logs a consumer in, and has it join."""
+    """Logs a consumer in and lets it join its channel."""
 
     def __init__(self, api: Api, exchange: Exchange) -> None:
         given = body_of(
@@ -125,7 +127,7 @@ class _Create(_Asking):
         self._until = math.inf
 
     def start(self, now: float) -> Sequence[Command]:
-        """Log in."""
+        """Log in, and ask for the right to join."""
         exchange = self.exchange
         self._until = now + _PATIENCE_S
         consumer = self._api.consumers.open(
@@ -142,7 +144,7 @@ class _Create(_Asking):
         ]
 
     def answered(self, code: int, now: float) -> Sequence[Command]:
-        """It has logged in, or has joined."""
+        """Join after the log-in; answer after the join."""
         consumer = self._consumer
         assert consumer is not None, "it was opened"
         if consumer.over or code != RESULT_OK:
@@ -166,7 +168,7 @@ class _Create(_Asking):
         return ()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """It is answered, or the time is over."""
+        """Answer: the join was answered, or the time is over."""
         assert self._consumer is not None, "it was opened"
         return self._look(self._consumer, now)
 
@@ -191,7 +193,7 @@ def _shown(consumer: HttpConsumer, now: float) -> dict[str, object]:
 
 
 class _Fetch(_Asking):
-    """Lets so many messages come, and shows those that have."""
+    """Grants the consumer credit and answers with the messages that have arrived."""
 
     def __init__(self, exchange: Exchange, consumer: HttpConsumer, most: int, wait_ms: int) -> None:
         super().__init__(exchange, consumer.channel)
@@ -201,7 +203,7 @@ class _Fetch(_Asking):
         self._until = 0.0
 
     def start(self, now: float) -> Sequence[Command]:
-        """Whoever lost the right to join gets nothing more."""
+        """Ask for the right to join again: a client that has lost it gets no more messages."""
         consumer = self._consumer
         self._until = now + self._wait_s
         consumer.used_s = max(consumer.used_s, self._until)
@@ -210,7 +212,7 @@ class _Fetch(_Asking):
         return [self._ask()]
 
     def answered(self, code: int, now: float) -> Sequence[Command]:
-        """Let messages come."""
+        """Grant credit for the missing messages."""
         if code != RESULT_OK:
             self._refuse(code)
             return ()
@@ -221,8 +223,9 @@ class _Fetch(_Asking):
         return [Grant(self._consumer.number, self._channel, credit)]
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Answer when something is there, when the time is over, and when another request has come
-        in this one's place."""
+        """Answer if a message has arrived, the time is over, or another request has replaced this
+        one.
+        """
         consumer = self._consumer
         replaced = consumer.waiter is not self
         if not (consumer.waiting or consumer.over or replaced) and now < self._until:
@@ -243,7 +246,7 @@ class _Fetch(_Asking):
         return [Grant(consumer.number, self._channel, 0)]
 
     def abandoned(self) -> None:
-        """What comes waits for the next one."""
+        """Leave messages that arrive later to the next fetch."""
         if self._consumer.waiter is self:
             self._consumer.waiter = None
 
@@ -264,7 +267,7 @@ def _own(api: Api, exchange: Exchange) -> HttpConsumer:
 
 
 class _Settle(_Asking):
-    """Answers for deliveries, each in its own way."""
+    """Settles or extends deliveries, as each item of the request says."""
 
     def __init__(self, exchange: Exchange, consumer: HttpConsumer, items: list[Any]) -> None:
         super().__init__(exchange, consumer.channel)
@@ -301,11 +304,11 @@ class _Settle(_Asking):
         return Acknowledge(number, name, *place, not reason, reason, request=answer)
 
     def start(self, now: float) -> Sequence[Command]:
-        """All of them."""
+        """Send all the answers for deliveries."""
         return [*self._commands, self._ask()]
 
     def answered(self, code: int, now: float) -> Sequence[Command]:
-        """Tell what happened to each: whether its client may join again does not matter here."""
+        """Report each result; it does not matter here whether the client may still join."""
         found = [
             {
                 "id": each.message_id,
@@ -337,23 +340,23 @@ def _settle(api: Api, exchange: Exchange) -> Handler:
 
 
 class _Close(Handler):
-    """Ends a consumer: what it has goes back."""
+    """Ends a consumer; its unacknowledged messages return to their queues."""
 
     def __init__(self, exchange: Exchange, consumer: HttpConsumer) -> None:
         super().__init__(exchange)
         self._consumer = consumer
 
     def start(self, now: float) -> Sequence[Command]:
-        """Say so at once."""
+        """Answer at once, and disconnect the consumer."""
         self.exchange.respond(HttpResponse(204))
         return [Disconnect(self._consumer.number)]
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Nothing is answered."""
+        """Do nothing: the broker does not answer."""
         return ()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is waited for."""
+        """Do nothing: this request has no deadline."""
         return ()
 
 

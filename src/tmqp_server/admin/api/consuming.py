@@ -1,15 +1,16 @@
-"""``/consumers``: consumers that outlive a connection, for clients that ask again and again.
+"""``/consumers``: consumers that outlive a connection, for clients that poll.
 
-Theory of operation.  A consumer is a session of the broker without a connection.  It logs in as
-whoever made it, and joins one channel without credit: so nothing is delivered to it but what a
-fetch asks for, and a consumer that nobody asks holds nobody up.  What a fetch was too late for
-waits here for the next one.  What its client does not acknowledge goes back: at the acknowledgement
-timeout, when the consumer is closed, and when nobody has asked it for ``idle_s`` seconds.
+Theory of operation.  A consumer is a session of the broker without a connection.  It logs in with
+the credentials of the client that created it, and joins one channel without credit: so the broker
+delivers only what a fetch asks for, and a consumer that nobody polls does not hold up others.  A
+message that arrives too late for its fetch waits here for the next one.  Messages that the client
+does not acknowledge return to their queue: at the acknowledgement timeout, when the consumer is
+closed, and when there was no request for ``idle_s`` seconds.
 
-What comes for a consumer, and what the broker answers to its log-in and its join, is noted by its
-session, which wakes the request that waits for it.  Answers for deliveries wake nobody, since most
-are none: so behind such commands a request asks for a right of its own client, and when that is
-answered, everything before it has been.
+The session notes the messages that the broker delivers and its answers to the log-in and the join,
+and then wakes the request that waits for them.  Answers for deliveries wake no request, because the
+broker does not answer most of them.  So after such commands, a request asks for a right of its own
+client; when the broker has answered this, it has handled everything before it.
 """
 
 from __future__ import annotations
@@ -56,16 +57,16 @@ __all__ = [
 ]
 
 NO_CONSUMER: Final = "there is no such consumer"
-#: Seconds after which a consumer ends that nobody asks: where its client does not say, and at most.
+#: Seconds without a request after which a consumer ends: by default, and at most.
 IDLE_S: Final = 60
 LONGEST_IDLE_S: Final = 3_600
-#: How many messages a consumer may have unacknowledged: where its client does not say, and at most.
+#: How many unacknowledged messages a consumer may have: by default, and at most.
 DEFAULT_WINDOW: Final = 1_000
 MOST_WINDOW: Final = 100_000
-#: Answers for deliveries in one request, and what each may say.
+#: The most answers for deliveries in one request, and the possible answers.
 MOST_ANSWERS: Final = 1_000
 OUTCOMES: Final = ("ack", "nack", "release", "extend")
-#: Consumers of one client, and of all.
+#: The most consumers of one client, and of all clients.
 _MOST_OF_ONE: Final = 100
 _MOST: Final = 1_000
 
@@ -74,13 +75,14 @@ _MOST: Final = 1_000
 class HttpConsumer(Unconnected):
     """One consumer.
 
-    Attributes: ``name``, its id; ``owner``, a digest of what its client has shown; ``number``, of
-    its session; ``channel``; ``idle_s``; ``used_s``, until when it is in use, at least;
-    ``waiting``, what was delivered and not yet fetched, as JSON, with the queue, the id and the
-    sequence of each; ``code``, what its log-in and its join were answered, -1 while they are not;
-    ``over``, the broker has forgotten it, or will; ``waiter``, the request that waits for it.
+    Attributes: ``name``, its id; ``owner``, a digest of its client's credentials; ``number``, that
+    of its session; ``channel``; ``idle_s``; ``used_s``, until when it is in use at least;
+    ``waiting``, the delivered messages that were not fetched yet, each with its queue, id and
+    sequence, and as JSON; ``code``, the result of its log-in and then of its join, -1 before the
+    first answer; ``over``, whether the broker has forgotten it, or will; ``waiter``, the request
+    that waits for it.
 
-    :param wake: has the deadline of a session looked at again.
+    :param wake: makes the hub look again at the deadline of a session.
     """
 
     def __init__(self, number: int, wake: Callable[[int], None]) -> None:
@@ -98,19 +100,19 @@ class HttpConsumer(Unconnected):
         self.waiter: Handler | None = None
 
     def tell(self) -> None:
-        """Something has changed: let the request that waits look at it, in a moment of its own."""
+        """Wake the waiting request; it looks at the change in a step of its own."""
         waiter = self.waiter
         if waiter is not None and waiter.due < math.inf:
             waiter.due = waiter.exchange.now
             self._wake(waiter.exchange.client.number)
 
     def end(self) -> None:
-        """It is over, or will be by the command that follows."""
+        """Mark it as ended: the broker has ended it, or the caller's next command does."""
         self.over = True
         self.tell()
 
     def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
-        """Keep a message for the next fetch: no more of them come than were asked for."""
+        """Keep a message for the next fetch; the broker sends only as many as were asked for."""
         message = effect.message
         entry = (message.queue_id, message.message_id, message.sequence, shared)
         self.waiting.append(entry)
@@ -137,14 +139,14 @@ class HttpConsumer(Unconnected):
         return ()
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """The server ends."""
+        """End the session, because the server stops."""
         self.end()
         return [Disconnect(self.number)]
 
 
 @final
 class _ConsumerDoor(QueuesOnly):
-    """What consumers are to the broker's world."""
+    """The door of all consumers, as the hub sees it."""
 
     #: The consumer that was opened last.
     newest: HttpConsumer
@@ -157,7 +159,7 @@ class _ConsumerDoor(QueuesOnly):
         self._wake = wake
 
     def open(self, session: int, now: float) -> HttpConsumer:
-        """A consumer."""
+        """The session of a consumer."""
         self.newest = HttpConsumer(session, self._wake)
         return self.newest
 
@@ -188,13 +190,13 @@ class HttpConsumers:
         return len(self._all)
 
     def of(self, owner: bytes) -> list[HttpConsumer]:
-        """Those of a client."""
+        """The consumers of a client."""
         return [each for each in self._all.values() if each.owner == owner and not each.over]
 
     def find(self, name: str, owner: bytes) -> HttpConsumer:
-        """One of a client's own.
+        """The consumer of a name, if it belongs to this client.
 
-        :raises BadRequest: when it has none of that name, whoever else may.
+        :raises BadRequest: 404 when this client has no such consumer, even if another client has.
         """
         found = self._all.get(name)
         if found is None or found.over or found.owner != owner:
@@ -204,7 +206,7 @@ class HttpConsumers:
     def open(
         self, client: ClientState, channel: str, idle_s: float, now: float
     ) -> HttpConsumer | None:
-        """A new one; None if there are too many."""
+        """Open a consumer; None if there are too many."""
         turn = self._world.turn
         assert turn is not None, "somebody asks"
         if len(self._all) >= _MOST or len(self.of(client.proof)) >= _MOST_OF_ONE:
@@ -223,7 +225,9 @@ class HttpConsumers:
         return session
 
     def sweep(self, now: float) -> None:
-        """End those that nobody asks, and forget those that are over; outside of all turns."""
+        """End consumers that were idle too long, and forget those that have ended; call between
+        turns.
+        """
         turn = self._world.turn
         late = [
             each for each in self._all.values() if each.over or each.used_s + each.idle_s <= now
@@ -239,8 +243,9 @@ class HttpConsumers:
 
 @final
 class DeliveryAnswer:
-    """A client's answer to one delivery, and what the broker says to it: a success is not
-    answered, but for more time."""
+    """A client's answer to one delivery, and the broker's result: only for an extension does the
+    broker report success.
+    """
 
     __slots__ = ("code", "message_id", "queue_id")
 

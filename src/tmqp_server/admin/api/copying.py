@@ -15,16 +15,16 @@ from tmqp_server.engine.commands import AskRight, Manage, SeeServer
 
 __all__ = ["COPY_OPERATIONS"]
 
-#: How often it is looked whether a block was read, in seconds.
+#: How often to check whether a block was read, in seconds.
 _LOOK_S: Final = 0.002
 _MOST_BYTES: Final = 10**15 - 1
 _BYTES: Final = "application/octet-stream"
 
 
 def _desk_of(api: Api) -> CopyDesk:
-    """Who makes copies.
+    """The part of the server that makes copies.
 
-    :raises Refused: where nobody does.
+    :raises Refused: if this server makes none.
     """
     desk = api.world.copies
     if desk is None:
@@ -33,7 +33,7 @@ def _desk_of(api: Api) -> CopyDesk:
 
 
 def _shown(desk: CopyDesk) -> dict[str, Any]:
-    """The copy that there is.
+    """The state of the current copy.
 
     :raises Refused: when there is none.
     """

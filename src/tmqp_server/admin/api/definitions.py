@@ -1,4 +1,4 @@
-"""``/definitions``: the topology as tables of a configuration, to be kept or taken elsewhere."""
+"""``/definitions``: exports the topology as tables of a configuration file, and imports it."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ __all__ = ["DEFINITION_OPERATIONS"]
 
 _DUPLICATE: Final = 481
 _METHOD_WORDS: Final = {number: word for word, number in ROUTE_METHODS.items()}
-#: Seconds after each portion in which others have their turn.
+#: The pause after each portion, for other work; seconds.
 _PAUSE_S: Final = 0.001
-#: Channels and queues of an import.
+#: The most channels and queues of an import.
 _MOST: Final = 10_000
 
 _Part = Generator[Command | float, Reply, Any]
@@ -66,7 +66,7 @@ def _given(options: object, declared: tuple[Option, ...]) -> dict[str, object]:
 
 
 class _Export:
-    """Looks at everything that the client may see."""
+    """Collects everything that the client may see."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._as_toml = wants_toml(exchange.wanted)
@@ -74,7 +74,7 @@ class _Export:
         self._defaults: dict[str, dict[str, object]] = {}
 
     def steps(self, session: int, request: object) -> Steps:
-        """Channels, queues, feeds and routers, one after the other."""
+        """Collect channels, queues, feeds and routers, in this order."""
         need((yield SeeServer(session, request)))
         yield from self._look(session, request, queues=False)
         yield from self._look(session, request, queues=True)
@@ -169,7 +169,7 @@ def _export(_api: Api, exchange: Exchange) -> Handler:
 
 
 class _Import:
-    """Creates and changes what tables say; nothing is removed."""
+    """Creates and changes what the tables say; it removes nothing."""
 
     def __init__(self, exchange: Exchange) -> None:
         request = exchange.wanted
@@ -193,7 +193,7 @@ class _Import:
         self._same = 0
 
     def steps(self, session: int, request: object) -> Steps:
-        """One thing after the other; what is refused is told, and the rest continues."""
+        """Create and change one after another; report what the broker refuses, and continue."""
         need((yield Configure(session, request)))
         for channel in self._channels:
             yield from self._channel(session, request, channel)
@@ -260,7 +260,7 @@ class _Import:
                 self._note(what, (yield make), self._created)
 
     def _feeds(self, session: int, request: object, channel: DeclaredChannel) -> _Part:
-        """Add the feeds of a channel, when all channels are there."""
+        """Add the feeds of a channel, after all channels have been created."""
         name = channel.name
         for feed in channel.feeds:
             what = f"feed {name}/{feed.queue_id} to {feed.target}/{feed.target_queue}"
@@ -314,7 +314,7 @@ class _Import:
 
 
 def _is_so(changes: Any, options: Any, declared: tuple[Option, ...]) -> bool:
-    """Whether options are already as a table says."""
+    """Whether the options already have the values of a table."""
     return all([getattr(changes, o.name) in (None, getattr(options, o.name)) for o in declared])
 
 

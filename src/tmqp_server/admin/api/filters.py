@@ -1,4 +1,4 @@
-"""Filters of lists: ``name:ord* and waiting>1000``, which are data and no program.
+"""Filters of lists, such as ``name:ord* and waiting>1000``.
 
 Up to eight terms, joined by ``and``.  A term is a field, ``:`` and a pattern with stars (F53), or a
 field, one of ``= != < <= > >=`` and a value.
@@ -28,7 +28,7 @@ _TESTS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">=": lambda one, other: one >= other,
 }
 
-#: The fields of a list, each with how to find it in an item; text or number.
+#: The fields of a list, each with the function that gets it from an item; text or number.
 Fields = Mapping[str, Callable[[object], str | float]]
 
 
@@ -40,7 +40,7 @@ class Condition:
 
     def __init__(self, tests: Sequence[Callable[[object], bool]], names: str) -> None:
         self._tests = tests
-        #: A pattern that the name has to pass, which the broker may test; empty for none.
+        #: A pattern for the name, by which the broker may filter; empty for none.
         self.names = names
 
     def accepts(self, item: object) -> bool:
@@ -51,8 +51,8 @@ class Condition:
 def parse_filter(text: str, fields: Fields, name: str) -> Condition:
     """Read a filter.
 
-    :param name: the field that the broker knows as the name.
-    :raises BadRequest: when it is not one.
+    :param name: the field that the broker itself can filter by: the name.
+    :raises BadRequest: when the text is not a filter.
     """
     if len(text) > _MOST_CHARACTERS:
         raise BadRequest(400, f"filter has at most {_MOST_CHARACTERS} characters")

@@ -1,7 +1,7 @@
-"""How fast queues grow: found by two looks at all of them.
+"""How fast queues grow, computed from two looks at all of them.
 
-Nothing is kept unless somebody sorts or filters by it.  Then the number of messages of each queue
-is, for the next who does so some seconds later: whoever looks first is notified that nothing grows.
+The numbers of messages are kept only while somebody sorts or filters by growth, for the next such
+request some seconds later.  The first request therefore sees no growth at all.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from tmqp_server.engine.model.snapshots import QueueSnapshot
 
 __all__ = ["Growth"]
 
-#: Seconds between two looks that are compared, at least, and after which one is of no use.
+#: The shortest time between two compared looks, and the age at which one is useless; seconds.
 _STEP_S: Final = 2.0
 _LONGEST_S: Final = 60.0
-#: Queues whose number of messages is kept.
+#: The most queues whose number of messages is kept.
 _MOST: Final = 50_000
 
 
 @final
 class Growth:
-    """What all who look at the queues of a server share."""
+    """The message counts of the queues at the last looks, shared by all requests."""
 
     def __init__(self) -> None:
         self._before: dict[tuple[str, int], int] = {}
@@ -32,7 +32,7 @@ class Growth:
         self._latest_s = -math.inf
 
     def fields(self, now: float) -> Fields:
-        """The field ``growth``, messages a second, for a look that begins."""
+        """The field ``growth``, in messages per second, for a look that begins now."""
         if now - self._latest_s > _LONGEST_S:
             self._latest = {}
         if now - self._latest_s >= _STEP_S:

@@ -1,4 +1,4 @@
-"""Lists of many things: looked at in portions, sorted, filtered, shown page by page."""
+"""Lists of many things: examined in portions, sorted, filtered, and shown page by page."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["LIST_PARAMETERS", "Kind", "Pages", "Walk"]
 
 _LIMIT: Final = 100
 _MOST: Final = 1_000
-#: Items that are read and written at one go.
+#: Items that are read and sent together.
 _PORTION: Final = 16
-#: Portions of the first look that follow each other at once, and the pause before each further one.
+#: Portions that are examined without a pause, and the pause before each further one.
 _HURRIED: Final = 8
 _PAUSE_S: Final = 0.002
 
-#: What every list takes.
+#: The query parameters of every list.
 LIST_PARAMETERS: Final[tuple[Parameter, ...]] = (
     integer("limit", "Items of a page.", 1, _MOST, _LIMIT),
     text("after", "`next` of the previous page."),
@@ -37,7 +37,7 @@ LIST_PARAMETERS: Final[tuple[Parameter, ...]] = (
 
 
 class Walk(Protocol):
-    """How far the broker has come with what it shows in portions."""
+    """How far the broker has come with a list that it returns in portions."""
 
     @property
     def done(self) -> bool:
@@ -47,15 +47,15 @@ class Walk(Protocol):
 class Kind(Protocol):
     """A kind of things that are listed."""
 
-    #: The field that filters know as the name, and the members that are in every item.
+    #: The field by which the broker can filter, and the members that every item has.
     name: str
     identity: tuple[str, ...]
 
     def fields(self, now: float) -> Fields:
-        """What they are sorted and filtered by at this time."""
+        """The fields that items can be sorted and filtered by, at this time."""
 
     def look(self, session: int, request: object, names: str, walk: Any) -> Command:
-        """The command that looks at the next portion."""
+        """The command that examines the next portion."""
 
     def walk_of(self, command: Command) -> Walk | None:
         """How far a command has come."""
@@ -64,10 +64,10 @@ class Kind(Protocol):
         """The command that reads things by their keys."""
 
     def key(self, item: object) -> Any:
-        """What finds a thing again; keys are in order."""
+        """The key by which a thing is read again; keys can be sorted."""
 
     def identify(self, key: Any) -> dict[str, object]:
-        """What is shown of a thing that has gone."""
+        """The members to show for a thing that no longer exists."""
 
     def show(self, item: object, now: float, offset_s: float) -> dict[str, object]:
         """The JSON of a thing."""
@@ -76,9 +76,10 @@ class Kind(Protocol):
 class Pages(Handler):
     """One page of a list.
 
-    :param kind: of what.
-    :param fixed: a condition beside those of the filter.
-    :param more: fields beside those of the kind.
+    :param kind: the kind of its items.
+    :param fixed: a condition in addition to the filter.
+    :param names: the only name, or pattern of names, to list; empty: that of the filter.
+    :param more: fields in addition to those of the kind.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Pages(Handler):
     # -- the first look -------------------------------------------------------------------------
 
     def start(self, now: float) -> Sequence[Command]:
-        """Look at everything, or read the next items."""
+        """Examine everything, or read the items of a later page."""
         if self._view is not None:
             return self._next_portion(now)
         self._view = View(self._owner, now)
@@ -135,7 +136,7 @@ class Pages(Handler):
         return self._command
 
     def _looked(self, effect: Reply, now: float) -> Sequence[Command]:
-        """A portion was examined."""
+        """Take the items of an examined portion; continue with the next one or with the page."""
         command, view = self._command, self._view
         assert command is not None, "this is its answer"
         assert view is not None, "it is made with the first command"
@@ -175,7 +176,7 @@ class Pages(Handler):
         )
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Look at the next portion, or read it."""
+        """Examine the next portion, or read it."""
         self.due = math.inf
         command = self._command
         if command is None:
@@ -195,7 +196,7 @@ class Pages(Handler):
         return [self._kind.read(self.exchange.client.number, self, self._keys)]
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """A portion was examined, or read."""
+        """Take a portion that was examined, or show one that was read."""
         if not isinstance(effect, Reply):
             return ()
         if self._command is not None:
@@ -235,7 +236,7 @@ class Pages(Handler):
         self.exchange.send(b'{"items":[')
 
     def _finish(self, view: View[Any], now: float) -> None:
-        """Tell how the list continues."""
+        """Finish the page, and say where the next one begins."""
         if not self._begun:
             self._begin()
         following = None

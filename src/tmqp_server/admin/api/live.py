@@ -1,4 +1,4 @@
-"""``/events`` and ``/live``: what happens as it happens, and what changes once a second."""
+"""``/events`` and ``/live``: events as they happen, and changes once a second."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _END: Final = b'event: end\ndata: {"reason":"a right was taken away"}\n\n'
 
 
 def _read_topics(value: str) -> tuple[bool, list[tuple[str, int]]]:
-    """Whether the overview is wanted, and which queues are.
+    """Whether the client wants the overview, and which queues it wants.
 
-    :raises BadRequest: for another topic, for none and for too many.
+    :raises BadRequest: when a topic is unknown, or there are none or too many.
     """
     overview = False
     places: dict[tuple[str, int], None] = {}
@@ -58,9 +58,9 @@ def _is_queue_id(number: str) -> bool:
 
 
 class _Live(Handler):
-    """Tells once a second what has changed of what somebody looks at.
+    """Reports once a second what has changed in the topics of a client.
 
-    Each second the rights are asked for again: first that of the overview, then for the queues.
+    Each second it asks for the rights again: first for the overview, then for the queues.
     """
 
     def __init__(self, api: Api, exchange: Exchange) -> None:
@@ -70,7 +70,7 @@ class _Live(Handler):
         self._api = api
         self._wants_overview, self._places = _read_topics(exchange.wanted.query.get("topics", ""))
         self._overview: Overview | None = None
-        #: What was told last, by the event and what it is about.
+        #: What was sent last, by the event and its subject.
         self._told: dict[object, dict[str, Any]] = {}
         self._begun = False
         self._round_s = 0.0
@@ -93,14 +93,14 @@ class _Live(Handler):
         return [SurveyQueues(self.exchange.client.number, self, places=self._places)]
 
     def _rest(self, now: float) -> Sequence[Command]:
-        """The round is over."""
+        """End the round, and plan the next one."""
         if now - self._said_s >= _COMMENT_S:
             self._say(_COMMENT, now)
         self.due = max(self._round_s + _EVERY_S, now)
         return ()
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Go on with the round, or end where a right is missing."""
+        """Continue with the round, or end if a right is missing."""
         if not isinstance(effect, Reply):
             return ()
         if effect.code != RESULT_OK:
@@ -126,7 +126,7 @@ class _Live(Handler):
         return self._rest(now)
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Count on, or begin the next round."""
+        """Continue counting for the overview, or begin the next round."""
         overview = self._overview
         if overview is None:
             return self._round(now)
@@ -138,7 +138,7 @@ class _Live(Handler):
         return self._ask_queues(now)
 
     def _tell(self, event: str, about: object, value: dict[str, Any], now: float) -> None:
-        """Tell what has changed; all of it the first time."""
+        """Send what has changed; the first time, send everything."""
         before = self._told.get((event, about))
         self._told[(event, about)] = value
         if before is not None:
@@ -157,7 +157,7 @@ class _Live(Handler):
         self.exchange.send(data)
 
     def stop(self) -> None:
-        """The server ends."""
+        """End the stream, because the server stops."""
         if self._begun:
             self.exchange.end()
 

@@ -1,10 +1,10 @@
-"""The sessions of browsers: a log-in turns a token into a cookie.
+"""The sessions of browsers: a log-in exchanges a token for a cookie.
 
-Theory of operation.  A cookie is 32 random bytes.  Here is only its digest, and the credentials
-that the client has logged in with, enciphered with the cookie: the broker is shown them on every
-connection of the client, so that what was taken from its access holds for its sessions, too.
-A request with a cookie that changes something must prove that a page of this server has sent it:
-by a header which only such a page can know, for it is derived from the cookie.
+Theory of operation.  A cookie is 32 random bytes.  The server keeps only its digest, and the
+credentials of the log-in, encrypted with the cookie.  Every connection of the client presents these
+credentials to the broker, so a right that was revoked is revoked for the session, too. A request
+with a cookie that changes something must prove that a page of this server has sent it: by a header
+that only such a page can know, because it is derived from the cookie.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COOKIE_BYTES: Final = 32
 #: Seconds without a request, and from the log-in, after which a session is over.
 _IDLE_S: Final = 1_800.0
 _LONGEST_S: Final = 43_200.0
-#: Sessions of one log-in's credentials, and of all; the oldest goes for a new one.
+#: The most sessions with the same credentials, and of all; a new one replaces the oldest.
 _MOST_OF_ONE: Final = 10
 _MOST: Final = 1_000
 
@@ -44,15 +44,15 @@ class WebLogIn:
         self._sealed = _sealed(plain, cookie)
 
     def is_over(self, now: float) -> bool:
-        """Whether it was not used for too long, or lasts for too long."""
+        """Whether the session was idle for too long, or has reached its longest duration."""
         return now - self.used_s > _IDLE_S or now - self.opened_s > _LONGEST_S
 
     def ends_s(self) -> float:
-        """When it is over if nothing is asked any more."""
+        """When the session ends if there are no more requests."""
         return min(self.used_s + _IDLE_S, self.opened_s + _LONGEST_S)
 
     def credentials(self, cookie: str) -> Credentials:
-        """What its client has logged in with."""
+        """The credentials with which the client has logged in."""
         kind, secret, user = json.loads(_sealed(self._sealed, cookie))
         return Credentials(kind, secret, user)
 
@@ -66,12 +66,12 @@ def _digest(cookie: str) -> bytes:
 
 
 def csrf_of(cookie: str) -> str:
-    """What a page shows to prove that it belongs to the session of a cookie."""
+    """The value by which a page proves that it belongs to the session of a cookie."""
     return hashlib.sha256(b"csrf:" + cookie.encode()).hexdigest()[:32]
 
 
 def _sealed(data: bytes, cookie: str) -> bytes:
-    """Encipher, or decipher: a cookie is used for one text only."""
+    """Encrypt or decrypt; each cookie encrypts only one text."""
     key = hashlib.shake_256(b"seal:" + cookie.encode()).digest(len(data))
     return bytes([one ^ other for one, other in zip(data, key, strict=True)])
 
@@ -80,12 +80,12 @@ def _sealed(data: bytes, cookie: str) -> bytes:
 class WebLogIns:
     """All sessions of a server.
 
-    :param random: makes so many random bytes.
+    :param random: returns a number of random bytes.
     """
 
     def __init__(self, random: Callable[[int], bytes]) -> None:
         self._random = random
-        #: By digest, the one that was opened first comes first.
+        #: By digest, in the order in which they were opened.
         self._all: OrderedDict[bytes, WebLogIn] = OrderedDict()
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class WebLogIns:
         return cookie, found
 
     def find(self, cookie: str, now: float) -> WebLogIn | None:
-        """The session of a cookie, which is used now; None if there is none any more."""
+        """The session of a cookie, which counts as used now; None if it has ended."""
         found = self._all.get(_digest(cookie))
         if found is None:
             return None
@@ -116,7 +116,7 @@ class WebLogIns:
         return found
 
     def end(self, cookie: str) -> None:
-        """The client logs out."""
+        """End the session, if there is one: the client logs out."""
         self._all.pop(_digest(cookie), None)
 
     def _end_those_over(self, now: float) -> None:
@@ -125,5 +125,5 @@ class WebLogIns:
 
 
 def is_csrf(cookie: str, shown: bytes) -> bool:
-    """Whether a page has shown what belongs to the session of a cookie."""
+    """Whether a page has shown the right value for the session of a cookie."""
     return hmac.compare_digest(csrf_of(cookie).encode(), shown)

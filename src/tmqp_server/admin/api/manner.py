@@ -1,4 +1,4 @@
-"""How the API answers, and how it knows who asks: tokens, cookies, and which hosts it has."""
+"""How the API answers, and how it identifies clients: tokens, cookies, and allowed hosts."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tmqp_server.engine.commands import Credentials
 
 __all__ = ["CSRF", "SESSION", "ApiManner", "cookie_of", "credentials_in", "read_object"]
 
-#: The field that proves that a page of this server sends a request.
+#: The header that proves that a page of this server has sent a request.
 CSRF: Final = b"x-tmqp-csrf"
 #: Where a client logs in and out.
 SESSION: Final = ("api", "v1", "session")
-#: They may be asked for under any host, as probes and scrapers do.
+#: Paths that are served for any host name, for probes and scrapers.
 _ANY_HOST: Final = (("healthz",), ("readyz",), ("metrics",))
 _SOCKET: Final = ("api", "v1", "ws")
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _PROBLEM: Final = b"application/problem+json"
-#: Types of problems that have a word of their own, by the broker's code.
+#: The problem types that have their own name, by the broker's code.
 _TYPES: Final = {481: "duplicate", 482: "limit-reached"}
 _COOKIE: Final = re.compile(r"[0-9a-f]{64}")
 _POLICY: Final = (
@@ -47,7 +47,7 @@ _ALWAYS: Final = [
     (b"Cross-Origin-Opener-Policy", b"same-origin"),
     (b"Cross-Origin-Resource-Policy", b"same-origin"),
 ]
-#: Fields that pages of other origins may send.
+#: Headers that pages of other origins may send.
 _ASKED_FIELDS: Final = (
     b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID"
 )
@@ -55,9 +55,9 @@ _STRICT_TRANSPORT: Final = (b"Strict-Transport-Security", b"max-age=31536000")
 
 
 def read_object(body: bytes) -> dict[str, object]:
-    """The JSON object in a body; none at all counts as one without members.
+    """The JSON object in a body; an empty body counts as an empty object.
 
-    :raises BadRequest: when it is something else.
+    :raises BadRequest: when the body is anything else.
     """
     if not body:
         return {}
@@ -71,15 +71,17 @@ def read_object(body: bytes) -> dict[str, object]:
 
 
 def _cookie_name(request: HttpRequest) -> str:
-    """What the cookie of a session is called: a browser sends the cookies of a host to all its
-    ports, and on each of them may be another server."""
+    """The name of a session's cookie.  It contains the port, because a browser sends the cookies of
+    a host to all its ports, where other servers may listen.
+    """
     port = re.search(rb":([0-9]{1,5})$", request.header(b"host") or b"")
     return f"tmqp-{port[1].decode()}" if port else "tmqp"
 
 
 def cookie_of(request: HttpRequest) -> str:
-    """The cookie of a session; empty if there is none.  It has a longer name where it came by
-    TLS."""
+    """The cookie of a session; empty if there is none.  Its name may have the prefix ``__Host-``,
+    with which the server sets it over TLS.
+    """
     wanted = _cookie_name(request)
     for key, value in request.headers:
         if key.lower() != b"cookie":
@@ -103,9 +105,9 @@ def _is_address(host: str) -> bool:
 class ApiManner(Manner):
     """The manner of the admin door.
 
-    :param hosts: the names under which it may be asked, beside ``localhost`` and addresses.
-    :param origins: other origins whose pages may ask, without cookies.
-    :param encrypted: its connections are encrypted.
+    :param hosts: the allowed host names, in addition to ``localhost`` and addresses.
+    :param origins: other origins whose pages may send requests, without cookies.
+    :param encrypted: whether its connections are encrypted.
     """
 
     challenge = b'Bearer realm="tmqp"'
@@ -130,7 +132,7 @@ class ApiManner(Manner):
     # -- who asks -------------------------------------------------------------------------------
 
     def check(self, request: HttpRequest) -> None:
-        """Refuse other hosts: a name that somebody else lets point here is not ours."""
+        """Refuse requests for other host names, which protects against DNS rebinding."""
         if request.path in _ANY_HOST:
             return
         host = (request.header(b"host") or b"").decode("latin-1").lower()
@@ -141,7 +143,7 @@ class ApiManner(Manner):
             self._check_origin(request)  # browsers let any page open one
 
     def identify(self, request: HttpRequest, now: float) -> tuple[bytes, Credentials | None]:
-        """By its token, or by the cookie of its session; who logs in, by what is in the body."""
+        """Identify the client by its token or its cookie, or, if it logs in, by the body."""
         if request.path == SESSION and request.method == "POST":
             self._check_origin(request)
             credentials = credentials_in(request.body)
@@ -158,13 +160,13 @@ class ApiManner(Manner):
         return b"cookie " + found.digest, found.credentials(cookie)
 
     def _check_page(self, request: HttpRequest, cookie: str) -> None:
-        """Refuse what another page than one of this server may have sent."""
+        """Refuse a request that may come from a page of another server."""
         if not is_csrf(cookie, request.header(CSRF) or b""):
             raise BadRequest(403, "X-Tmqp-Csrf must be the value that GET /api/v1/session returns")
         self._check_origin(request)
 
     def _other_origin(self, request: HttpRequest) -> bytes:
-        """The origin of the page that asks, if it is one of those that the options name."""
+        """The origin of the page that sent the request, if the options allow it; else empty."""
         origin = request.header(b"origin") or b""
         return origin if origin in self._origins else b""
 
@@ -175,14 +177,14 @@ class ApiManner(Manner):
     # -- answers --------------------------------------------------------------------------------
 
     def fields(self, response: HttpResponse, date: bytes) -> Headers:
-        """Add the headers about security for browsers."""
+        """Add the security headers for browsers."""
         found = [*super().fields(response, date), *_ALWAYS]
         if self._encrypted:
             found.append(_STRICT_TRANSPORT)
         return found
 
     def completed(self, response: HttpResponse, request: HttpRequest | None) -> HttpResponse:
-        """With an id of the request, and what kind of problem it is."""
+        """Add the request's id, and to a problem its type."""
         name = self._new_id()
         if (b"Content-Type", _PROBLEM) in response.headers:
             value = json.loads(response.body)
@@ -197,7 +199,9 @@ class ApiManner(Manner):
         return response
 
     def _tell_origin(self, response: HttpResponse, request: HttpRequest) -> None:
-        """Let a page of another origin see the answer, if it may; caches keep them apart."""
+        """Let a page of another origin read the answer, if it may; ``Vary`` makes caches keep the
+        answers apart.
+        """
         response.headers.append((b"Vary", b"Origin"))
         origin = self._other_origin(request)
         if not origin:
@@ -215,7 +219,7 @@ class ApiManner(Manner):
             ]
 
     def cookie(self, request: HttpRequest, value: str) -> tuple[bytes, bytes]:
-        """The field that sets the cookie of a session; an empty one is taken away."""
+        """The header that sets the cookie of a session; an empty value removes the cookie."""
         prefix, more = ("__Host-", "; Secure") if self._encrypted else ("", "")
         ends = "" if value else "; Max-Age=0"
         name = prefix + _cookie_name(request)
@@ -224,9 +228,9 @@ class ApiManner(Manner):
 
 
 def credentials_in(body: bytes) -> Credentials:
-    """What is in the body of a log-in: ``token``, or ``user`` and ``password``.
+    """The credentials in the body of a log-in: ``token``, or ``user`` and ``password``.
 
-    :raises BadRequest: for anything else.
+    :raises BadRequest: for any other body.
     """
     given = read_object(body)
     texts = {key: value for key, value in given.items() if isinstance(value, str) and value}

@@ -1,4 +1,4 @@
-"""``.../messages``: look into queues, publish, take, clear; much of it is as at the HTTP door."""
+"""``.../messages``: browse, publish, take and clear; much of it works as in the HTTP door."""
 
 from __future__ import annotations
 

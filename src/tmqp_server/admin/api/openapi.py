@@ -1,4 +1,4 @@
-"""The description of the API in OpenAPI 3.1, made of the table of operations."""
+"""The description of the API in OpenAPI 3.1, generated from the table of operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DESCRIPTION: Final = (
     "Log in with a token (Authorization: Bearer), or with the cookie of a session; then what "
     "changes something needs the field X-Tmqp-Csrf. A name in a path is percent-encoded."
 )
-#: Fields of requests that change something.
+#: Headers of requests that change something.
 _CONDITIONS: Final[dict[str, str]] = {
     "If-Match": "Change an existing resource; for a removal, the number of messages seen.",
     "If-None-Match": "`*`: only create.",

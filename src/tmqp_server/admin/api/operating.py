@@ -1,4 +1,4 @@
-"""What an operator does to the server itself: how much is logged, TLS, backups; and the log."""
+"""Changes to the server itself: log level, TLS, backups; and its log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tmqp_server.settings.log import LEVELS
 
 __all__ = ["OPERATING_OPERATIONS", "manage_server"]
 
-#: The number of a line of the log is no larger.
+#: The largest number of a log line that a request may have.
 _MOST_LINES: Final = 10**15 - 1
 
 
@@ -27,10 +27,11 @@ def manage_server(
     after: Mapping[str, object] | None = None,
     before: Mapping[str, object] | None = None,
 ) -> Handler:
-    """Do something, for who may manage the server.
+    """Change something on the server, for clients that may manage it.
 
     :param action: one of ``access/auditing.py``'s ``MANAGED``.
-    :param after: what is to be changed, as it is to be then, and ``before``, as it was.
+    :param before: the value before the change, for the audit.
+    :param after: the new value, for the audit.
     """
     number = exchange.client.number
     manage = Manage(number, None, MANAGE_SERVER, action, after=after, before=before)

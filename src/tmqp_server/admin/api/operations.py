@@ -1,7 +1,7 @@
 """The table of all operations of the API.
 
-Everything that must agree is made of it: the routes, the OpenAPI description, the matrix of rights,
-and the reference in ``docs/api.md``.
+The routes, the OpenAPI description, the matrix of rights and the reference in ``docs/api.md`` are
+made from it, so they agree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The server in numbers: counted in portions, and once for all who ask within a second."""
+"""The server in numbers: counted in portions, and only once for all requests within a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tmqp_server.shell.turn import Turn
 
 __all__ = ["Overview", "Overviews", "turn_of"]
 
-#: For how long the numbers of a survey are what everybody gets.
+#: For how many seconds requests get the same numbers.
 _SHARED_S: Final = 1.0
 #: Portions that follow each other at once, and the pause before each further one.
 _HURRIED: Final = 8
@@ -22,14 +22,14 @@ _PAUSE_S: Final = 0.005
 
 
 def turn_of(world: AdminWorld) -> Turn:
-    """The turn of the server, which is there when somebody can ask."""
+    """The turn of the server, which exists as soon as clients can send requests."""
     assert world.turn is not None, "nobody can ask before there is one"
     return world.turn
 
 
 @final
 class Overview:
-    """One look at everything; ``value`` is there once it is complete."""
+    """One count of everything; ``value`` is None until it is complete."""
 
     def __init__(self, world: AdminWorld, now: float, offset_s: float) -> None:
         self.value: dict[str, object] | None = None
@@ -42,7 +42,7 @@ class Overview:
         self._due = now
 
     def go_on(self, now: float) -> float:
-        """Work on a portion, if it is time; returns when to call again, infinity for never."""
+        """Work on the next portion, if it is time.  Return when to call again; infinity: never."""
         if self.value is not None:
             return math.inf
         if now < self._due:
@@ -60,14 +60,14 @@ class Overview:
 
 @final
 class Overviews:
-    """Makes looks at everything."""
+    """Starts and shares the counts of everything."""
 
     def __init__(self, world: AdminWorld) -> None:
         self._world = world
         self._last: Overview | None = None
 
     def take(self, now: float, offset_s: float) -> Overview:
-        """The look that is to be shown: one in the making, or of this second, or a new one."""
+        """The count to show: one that is being made, one begun within this second, or a new one."""
         last = self._last
         if last is None or (last.value is not None and now - last.began_s >= _SHARED_S):
             last = self._last = Overview(self._world, now, offset_s)

@@ -1,7 +1,7 @@
-"""How fast clients of the API may ask: token buckets, one for each client and each address.
+"""How fast clients of the API may send requests: a token bucket for each client and each address.
 
-Who is too fast is answered with 429 and told when to come again; what was refused costs nothing.
-This machine's own addresses are let pass, as in ``[rates]``.
+A client that is too fast gets 429 and the time to wait; a refused request takes no tokens. This
+machine's own addresses are exempt, as in ``[rates]``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tmqp_server.shell.rates import TokenBucket, address_key, is_exempt
 
 __all__ = ["DEAR", "Pace"]
 
-#: What a request that looks at much counts as.
+#: As how many requests an expensive one counts.
 DEAR: Final = 10
-#: Seconds' worth that may come at once.
+#: For how many seconds requests may be saved up.
 _BURST_S: Final = 2.0
-#: Clients and addresses that are remembered; those that were used last.
+#: How many clients and addresses are remembered: those that were active last.
 _MOST: Final = 2_048
 
 
@@ -26,7 +26,7 @@ _MOST: Final = 2_048
 class Pace:
     """The buckets of one door.
 
-    :param per_s: requests a second; 0 for no bound.
+    :param per_s: requests per second; 0 for no limit.
     """
 
     def __init__(self, per_s: float) -> None:
@@ -34,7 +34,7 @@ class Pace:
         self._buckets: dict[object, TokenBucket] = {}
 
     def meet(self, client: bytes, host: str, cost: int, now: float) -> HttpResponse | None:
-        """The answer to a request that comes too soon; None for one that may be carried out."""
+        """The answer to a request that comes too soon; None for a request that may proceed."""
         if self._per_s <= 0.0 or is_exempt(host, []):
             return None
         buckets = [self._bucket(key, now) for key in (client, address_key(host))]

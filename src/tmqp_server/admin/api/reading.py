@@ -1,4 +1,4 @@
-"""What is kept of queues, who reads it and where it is copied to; and transactions."""
+"""What queues retain, who reads it, and which feeds copy it; and transactions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["READING_OPERATIONS"]
 
 _NO_QUEUE: Final = "there is no such queue"
 _MOST_SEQUENCE: Final = 10**15 - 1
-#: Records of one answer.
+#: The most records in one answer.
 _MOST_RECORDS: Final = 100
 
 
@@ -108,7 +108,7 @@ def _read(_api: Api, exchange: Exchange) -> Handler:
 
 
 def _records(blocks: Blocks, first: int, last: int) -> list[dict[str, object]]:
-    """The messages in blocks, which may have more of them than were asked for."""
+    """The messages of some blocks; blocks may contain more messages than the request asked for."""
     found: list[dict[str, object]] = []
     try:
         for block in split_blocks(b"".join(blocks.pieces)):

@@ -1,9 +1,11 @@
-"""Events that a client has missed: the last ones are kept, each with an id, for who comes back.
+"""Events that a client has missed: the last ones are kept, each with an id, for clients that
+return.
 
 Theory of operation.  An event is encoded once for all streams of the door, and gets its id there.
-For that to happen while nobody follows it, the door has a *keeper*: a session without a connection,
-which subscribes to whatever somebody has followed.  Whoever comes back names the last id that it
-has seen, subscribes again, so that its rights are asked about, and gets what is kept beyond.
+So that this also happens while no client follows it, the door has a *keeper*: a session without a
+connection, which subscribes to whatever a client has followed.  A client that returns names the
+last id that it has seen, subscribes again, so that its rights are checked, and gets the kept events
+after that id.
 """
 
 from __future__ import annotations
@@ -32,24 +34,24 @@ __all__ = ["KEEPER", "EventKeeper", "KeptEvents"]
 
 #: The number of the keeper's session; those of consumers are larger.
 KEEPER: Final = FIRST_UNCONNECTED
-#: Events that are kept, and what may be followed for who is away.
+#: How many events are kept, and how many subscriptions the keeper has at most.
 _KEPT: Final = 1_000
 _MOST_PLACES: Final = 256
 
-#: An event, the channel that it is about as its subscriber spells it, and the queue.
+#: An event, its channel as the subscriber spells it, and the queue.
 _Place = tuple[int, str, int | None]
 
 
 @final
 class EventKeeper(Unconnected):
-    """The session that follows events for those who are away."""
+    """The session that follows events for clients that are away."""
 
     def __init__(self, kept: KeptEvents) -> None:
         super().__init__()
         self._kept = kept
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Note what is followed no more."""
+        """Note that the keeper is connected, or that it no longer follows something."""
         if isinstance(effect, Accept):
             self._kept.connected = True
         elif isinstance(effect, (CloseSession, Refuse)):
@@ -59,7 +61,7 @@ class EventKeeper(Unconnected):
         return ()
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
-        """The server ends."""
+        """Disconnect, because the server stops."""
         return [Disconnect(KEEPER)]
 
 
@@ -69,7 +71,8 @@ class KeptEvents(EventRecall):
 
     :param world: the server.
 
-    Attributes: ``connected``, its keeper is; ``door``, whose events these are, which must be set.
+    Attributes: ``connected``, whether the keeper is; ``door``, the door whose events these are, to
+    be set before the first event.
     """
 
     door: Door
@@ -82,7 +85,7 @@ class KeptEvents(EventRecall):
         self._epoch = ""
         self._count = 0
         self._events: deque[tuple[int, int, str, int | None, bytes]] = deque(maxlen=_KEPT)
-        #: What somebody has followed, and whether the keeper does; used last, last.
+        #: What clients have followed, and whether the keeper follows it; the latest last.
         self._places: OrderedDict[_Place, bool] = OrderedDict()
         self._dropped: list[_Place] = []
         world.beats.append(self._beat)
@@ -90,7 +93,7 @@ class KeptEvents(EventRecall):
     # -- what happens ----------------------------------------------------------------------------
 
     def number(self, effect: Inform, data: bytes) -> bytes:
-        """Keep an event; returns it with its id."""
+        """Keep an event, and return it with its id."""
         if not self._epoch:
             self._epoch = self._world.random_bytes(4).hex()
         self._count += 1
@@ -101,12 +104,12 @@ class KeptEvents(EventRecall):
         return data
 
     def ended(self, event: int, channel: str) -> None:
-        """What these events are about was removed."""
+        """Stop following these events: their subject was removed."""
         for place in [each for each in self._places if each[:2] == (event, channel)]:
             del self._places[place]
 
     def lose(self) -> None:
-        """The keeper is no client any more: another one will be."""
+        """Note that the keeper is no longer a client; another one replaces it."""
         self.connected = False
         self._lost = True
         for place in self._places:
@@ -115,7 +118,7 @@ class KeptEvents(EventRecall):
     # -- who follows -----------------------------------------------------------------------------
 
     def followed(self, kinds: Sequence[int], channel: str, queue_id: int | None) -> None:
-        """Somebody follows these events: keep them while it is away."""
+        """Keep following these events for a client that follows them now, while it is away."""
         for kind in kinds:
             place = (kind, channel, queue_id)
             self._places[place] = self._places.get(place, False)
@@ -128,7 +131,7 @@ class KeptEvents(EventRecall):
     def missed(
         self, last: str, kinds: Sequence[int], channel: str, queue_id: int | None
     ) -> tuple[bool, list[bytes]]:
-        """What came behind an id, and whether that is all."""
+        """Return whether nothing is missing, and the kept events after an id."""
         epoch, _, number = last.rpartition("-")
         known = epoch == self._epoch and number.isascii() and number.isdecimal()
         seen = int(number[:18]) if known else 0
@@ -146,7 +149,7 @@ class KeptEvents(EventRecall):
     # -- the keeper ------------------------------------------------------------------------------
 
     def _beat(self, now: float) -> None:
-        """Follow what somebody has begun to follow; outside of all turns."""
+        """Let the keeper follow what clients have begun to follow; called between turns."""
         turn = self._world.turn
         wanted = [place for place, subscribed in self._places.items() if not subscribed]
         if turn is None or self._world.draining or not (wanted or self._dropped):

@@ -1,7 +1,7 @@
-"""``Idempotency-Key``: a request that is sent again is carried out once.
+"""``Idempotency-Key``: carries out a repeated request only once.
 
 A client that does not know whether its POST was carried out sends it again with the same key, and
-gets the answer of the first one.  Keys are kept for each client apart, for a while.
+gets the answer of the first one.  Keys are kept for some time, separately for each client.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _FORM: Final = re.compile(rb'"?[!#-~]{1,128}"?')
 #: Seconds for which an answer is kept, how many are, and the largest one.
 _KEPT_S: Final = 600.0
 _MOST: Final = 10_000
-#: Seconds after which one that was not answered may be carried out again.
+#: Seconds after which an unanswered request may be carried out again.
 _UNANSWERED_S: Final = 60.0
 _LARGEST: Final = 65_536
 
 
 def name_in(request: HttpRequest) -> str:
-    """The key of a request that has one, without quotation marks."""
+    """The request's key, without quotation marks."""
     return (request.header(KEY) or b"").strip(b'"').decode("ascii")
 
 
 @final
 class _Kept:
-    """One request; ``response`` is None as long as it is not answered."""
+    """One request; ``response`` is None until it has been answered."""
 
     __slots__ = ("at_s", "digest", "response")
 
@@ -45,7 +45,7 @@ class _Kept:
 
 @final
 class Repeats:
-    """The requests that may come again."""
+    """The keyed requests of the last minutes, and their answers."""
 
     def __init__(self) -> None:
         self._all: OrderedDict[bytes, _Kept] = OrderedDict()
@@ -56,11 +56,11 @@ class Repeats:
     def meet(
         self, owner: bytes, request: HttpRequest, now: float
     ) -> HttpResponse | Callable[[HttpResponse], HttpResponse] | None:
-        """A request has come: the answer of the previous one it, or what is to be shown its answer;
-        None for a request without a key.
+        """Look up a request: the answer of its first execution; or, for a new key, a function to
+        pass the answer through, which keeps it; None for a request without a key.
 
-        :raises BadRequest: for a key that is none, that of another request, or of one that is not
-            answered yet.
+        :raises BadRequest: for a malformed key, and for one whose request was different or has not
+            been answered yet.
         """
         key = request.header(KEY)
         if key is None or request.method != "POST":

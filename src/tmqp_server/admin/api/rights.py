@@ -1,4 +1,4 @@
-"""``/session/rights``: what the client may do, for pages that show nothing else."""
+"""``/session/rights``: what the client may do, so that pages can hide the rest."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["tell_rights"]
 
 
 def tell_rights(_api: Api, exchange: Exchange) -> Handler:
-    """The rights about a channel, a queue, a router or a space of cells, and about nothing in
-    particular; without a name, those that the client has about every name."""
+    """The client's rights for a channel, a queue, a router or a space of cells, and its general
+    rights; without a name, the rights that it has for every name.
+    """
     request = exchange.wanted
     subjects = {
         OF_CHANNELS: request.query.get("channel", ""),
@@ -32,7 +33,7 @@ def tell_rights(_api: Api, exchange: Exchange) -> Handler:
 
 
 class _Rights(Handler):
-    """Asks for one right after the other."""
+    """Asks for one right after another."""
 
     def __init__(self, exchange: Exchange, subjects: dict[str, str], queue_id: int) -> None:
         super().__init__(exchange)
@@ -49,7 +50,7 @@ class _Rights(Handler):
         return [AskRight(self.exchange.client.number, self, right, subject, queue_id)]
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Note the answer."""
+        """Note the answer, and continue."""
         assert isinstance(effect, Reply), "nothing else was asked"
         right, _ = self._left.pop()
         if effect.code == RESULT_OK:
@@ -60,5 +61,5 @@ class _Rights(Handler):
         return ()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is waited for."""
+        """Do nothing: this request has no deadline."""
         return ()

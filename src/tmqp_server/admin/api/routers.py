@@ -219,16 +219,18 @@ class _ThroughRouter(Handler):
         return [Publish(client.number, self, frame.target, len(frame.raw), envelope)]
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Tell whether somebody was reached."""
+        """Report whether the message has reached a receiver."""
         if isinstance(effect, Reply) and effect.code != RESULT_OK:
-            words = "nothing was reached" if effect.code == 404 else words_of(effect.code)
+            words = "no receiver was reached" if effect.code == 404 else words_of(effect.code)
             self.exchange.respond(of_result(effect.code, words))
         elif isinstance(effect, (Reply, AnswerRouted)):
             self.exchange.respond(HttpResponse.json(201, {"id": self._frame.message_id}))
         return ()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Its receivers are to answer, and have not; the message is with them."""
+        """Answer without the receivers' answers, which have not arrived in time; they have the
+        message.
+        """
         self.due = math.inf
         self.exchange.respond(HttpResponse.json(202, {"id": self._frame.message_id}))
         return ()

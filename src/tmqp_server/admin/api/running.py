@@ -29,10 +29,10 @@ __all__ = [
     "words_of",
 ]
 
-#: Makes JSON of what the broker answers.
+#: Converts an answer of the broker to JSON.
 _Shape = Callable[[object], object]
 
-#: Sentences for what a code means where nothing better is said.
+#: Texts for codes, if there is no better one.
 _WORDS: Final = {
     400: "the broker does not accept the request",
     404: "it does not exist",
@@ -45,16 +45,16 @@ _WORDS: Final = {
 
 
 def words_of(code: int) -> str:
-    """What a code of the broker means, in general."""
+    """The general meaning of a code of the broker, as text for a problem."""
     return _WORDS.get(code, "the broker refused it")
 
 
 class AskOnce(Handler):
     """Asks the broker one thing.
 
-    :param make: makes the command, of the session's number and whoever is to be answered.
-    :param respond: makes the answer of what the broker has said.
-    :param missing: a sentence for 404.
+    :param make: makes the command from the session's number and the request to be answered.
+    :param respond: makes the response from the body of the broker's answer.
+    :param missing: the text for a 404; empty for the general one.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class AskOnce(Handler):
         self._missing = missing
 
     def start(self, now: float) -> Sequence[Command]:
-        """Ask."""
+        """Send the command."""
         return [self._command]
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
@@ -84,7 +84,7 @@ class AskOnce(Handler):
         return ()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is waited for."""
+        """Do nothing: this request has no deadline."""
         return ()
 
 
@@ -109,9 +109,11 @@ def for_right(
     channel: str = "",
     queue_id: int = -1,
 ) -> Handler:
-    """Does or tells something, for clients that have a right: in a queue, or at all.
+    """Answers, or does something, if the client has a right: for a queue, for a channel, or in
+    general.
 
     :param right: one of ``access/rights.py``.
+    :param answer: makes the response, and carries out the operation.
     """
     return AskOnce(
         exchange,
@@ -126,9 +128,9 @@ def managing(
     manage: Manage,
     carry_out: Callable[[], HttpResponse],
 ) -> Handler:
-    """Does something to the server, for clients that may; the audit tells how that ended.
+    """Changes the server, for clients that may manage it; the audit gets the result.
 
-    :param carry_out: does it; it may raise :class:`Refused`.
+    :param carry_out: makes the change; it may raise :class:`Refused`.
     """
 
     def make(_session: int, request: object) -> Command:
@@ -152,9 +154,9 @@ def for_observers(
     answer: Callable[[float], object],
     permission: type[Permission] = SeeServer,
 ) -> Handler:
-    """Tells something of the server, to clients that may see it.
+    """Shows something of the server to clients that may see it.
 
-    :param permission: asks whether they may.
+    :param permission: the command that asks whether they may.
     """
     return _Telling(exchange, permission(exchange.client.number, None), answer)
 
@@ -165,7 +167,7 @@ Steps = Generator[Command | float, Reply, HttpResponse]
 class Refused(Exception):  # noqa: N818 - it is an answer
     """The broker has refused a step.
 
-    :param response: what the client is told.
+    :param response: the answer for the client.
     """
 
     def __init__(self, response: HttpResponse) -> None:
@@ -174,10 +176,10 @@ class Refused(Exception):  # noqa: N818 - it is an answer
 
 
 def need(reply: Reply, missing: str = "") -> Any:
-    """What the broker has answered, if that is no refusal.
+    """The body of a successful reply.
 
-    :param missing: a sentence for 404.
-    :raises Refused: else.
+    :param missing: the text for a 404; empty for the general one.
+    :raises Refused: when the reply is a refusal.
     """
     if reply.code != RESULT_OK:
         words = missing if reply.code == 404 else ""
@@ -186,11 +188,11 @@ def need(reply: Reply, missing: str = "") -> Any:
 
 
 class Stepping(Handler):
-    """Asks the broker one thing after the other.
+    """Asks the broker one thing after another.
 
-    :param steps: of the session's number and whoever is to be answered, makes what yields commands,
-        is sent their replies, and returns the answer; a number that it yields is a pause in
-        seconds, behind which it is sent the reply of before.
+    :param steps: makes a generator from the session's number and the request to be answered.  It
+        yields commands, receives their replies, and returns the response.  A number that it yields
+        is a pause in seconds; after it, the generator receives the previous reply again.
     """
 
     def __init__(self, exchange: Exchange, steps: Callable[[int, object], Steps]) -> None:
@@ -218,7 +220,7 @@ class Stepping(Handler):
         return ()
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """A step was answered."""
+        """Continue with the reply to a step."""
         if isinstance(effect, Confirm):
             code = RESULT_OK if effect.positive else _CODES.get(effect.reason, 409)
             effect = Reply(effect.session, self, code, effect.reason)
@@ -228,20 +230,20 @@ class Stepping(Handler):
         return self._go_on(effect, now)
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """A pause is over."""
+        """Continue after a pause."""
         self.due = math.inf
         return self._go_on(self._last, now)
 
     def stop(self) -> None:
-        """Nothing more is asked."""
+        """Stop asking, because the session ends."""
         self._steps.close()
 
     def abandoned(self) -> None:
-        """Nothing more is asked."""
+        """Stop asking, because the client has gone."""
         self._steps.close()
 
 
-#: What a negative confirm of a reason means.
+#: The codes for the reasons of negative confirms.
 _CODES: Final = {
     "busy": 503,
     "error": 503,
@@ -252,10 +254,10 @@ _CODES: Final = {
 
 
 def show(shape: _Shape) -> Callable[[object], HttpResponse]:
-    """An answer with what the broker has said, as JSON."""
+    """Make the response: 200 with the broker's answer as JSON."""
     return lambda body: HttpResponse.json(200, shape(body))
 
 
 def done(status: int = 204) -> Callable[[object], HttpResponse]:
-    """An answer that says that it is done."""
+    """Make the response: a status without content."""
     return lambda _: HttpResponse(status)

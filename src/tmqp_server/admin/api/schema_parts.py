@@ -1,4 +1,4 @@
-"""What schemas of the API are made of."""
+"""The building blocks of the API's schemas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "up_to",
 ]
 
-#: One of JSON Schema.
+#: A JSON Schema.
 Schema: TypeAlias = dict[str, Any]
 
 TEXT: Final[Schema] = {"type": "string"}
@@ -41,7 +41,7 @@ MAYBE_TEXT: Final[Schema] = {"type": ["string", "null"]}
 
 
 def object_of(needed: Schema, more: Schema | None = None, *, closed: bool = False) -> Schema:
-    """An object with these members, some of them needed; *closed* has no others."""
+    """An object with *needed* and optional members; if *closed*, with no others."""
     found: Schema = {"type": "object", "properties": {**needed, **(more or {})}}
     if needed:
         found["required"] = list(needed)

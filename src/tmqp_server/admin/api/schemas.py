@@ -202,7 +202,7 @@ _MESSAGE: Final[Schema] = {
     "base64": {**TEXT, "description": "The payload, if it is not."},
 }
 
-#: A message that is to be published.
+#: A message to publish.
 _NEW_MESSAGE: Final[Schema] = {
     "id": TEXT,
     "text": {**TEXT, "description": "The payload; or base64."},

@@ -1,4 +1,4 @@
-"""``/server``: the server in numbers, its limits, and its storage."""
+"""``/server``: the server in numbers, its limits, settings, storage and audit; drain and reload."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class _Server(Permitted):
-    """Shows the server in numbers, when they are counted."""
+    """Shows the server in numbers, when the count is complete."""
 
     def __init__(self, api: Api, exchange: Exchange) -> None:
         super().__init__(exchange, SeeServer(exchange.client.number, None))
@@ -37,12 +37,12 @@ class _Server(Permitted):
         self._overview: Overview | None = None
 
     def permitted(self, now: float) -> None:
-        """Begin to count, unless somebody has just done that."""
+        """Begin to count, unless a count is in progress or recent."""
         self._overview = self._overviews.take(now, self.exchange.client.offset_s)
         self.due = now
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Go on, and answer when it is complete."""
+        """Continue the count, and answer when it is complete."""
         overview = self._overview
         assert overview is not None, "nothing else is waited for"
         self.due = overview.go_on(now)
@@ -57,7 +57,7 @@ def tell_server(api: Api, exchange: Exchange) -> Handler:
 
 
 def tell_limits(api: Api, exchange: Exchange) -> Handler:
-    """Every limit, and of some how much is used."""
+    """Every limit, and how much of it is used where that is known."""
 
     def answer(_now: float) -> object:
         broker = turn_of(api.world).hub.broker
@@ -76,7 +76,7 @@ def tell_limits(api: Api, exchange: Exchange) -> Handler:
 
 
 def tell_settings(api: Api, exchange: Exchange) -> Handler:
-    """The settings that the server has, with stars in the place of secrets."""
+    """The settings of the server, with asterisks instead of secrets."""
 
     def answer(_now: float) -> object:
         found = [(name, hidden(name, value)) for name, value in api.world.settings()]
@@ -92,7 +92,7 @@ def _plain(value: object) -> object:
 
 
 def tell_storage(api: Api, exchange: Exchange) -> Handler:
-    """Whether the storage saves, how large it is, and how long it takes."""
+    """Whether the storage saves, its size, and how long its syncs take."""
 
     def answer(_now: float) -> object:
         turn = turn_of(api.world)
@@ -117,7 +117,7 @@ def tell_storage(api: Api, exchange: Exchange) -> Handler:
 
 
 def tell_audit(api: Api, exchange: Exchange) -> Handler:
-    """The last changes that were asked for, the latest first."""
+    """The last changes that clients have requested, the latest first."""
     most = exchange.wanted.count("max", 100, 1, 1_000)
 
     def answer(_now: float) -> object:
@@ -128,7 +128,7 @@ def tell_audit(api: Api, exchange: Exchange) -> Handler:
 
 
 def drain(_api: Api, exchange: Exchange) -> Handler:
-    """Have the server take no more, and end if that is wanted."""
+    """Drain the server, and stop it afterwards if the request says so."""
     stops = body_of(exchange.wanted, {"stop": bool}).get("stop", False)
     return AskOnce(
         exchange,
@@ -138,7 +138,7 @@ def drain(_api: Api, exchange: Exchange) -> Handler:
 
 
 def reload_settings(api: Api, exchange: Exchange) -> Handler:
-    """Have the configuration read again; how that went is in the log and in the metrics."""
+    """Reload the configuration; the log and the metrics have the result."""
 
     def carry_out() -> HttpResponse:
         if api.world.reload is None:

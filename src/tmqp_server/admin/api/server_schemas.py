@@ -28,7 +28,7 @@ from tmqp_server.settings.log import LEVELS
 __all__ = ["ROLE", "SERVER_SCHEMAS"]
 
 ROLE: Final = one_of(GROUP_ROLES)
-#: By their names.
+#: The schemas by name.
 SERVER_SCHEMAS: Final[dict[str, Schema]] = {
     "Server": object_of(
         {

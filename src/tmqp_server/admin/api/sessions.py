@@ -1,4 +1,4 @@
-"""``/session``: log in, log out, and who one is."""
+"""``/session``: log in, log out, and show who the client is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["log_in", "log_out", "tell_session"]
 
 
 def log_in(api: Api, exchange: Exchange) -> None:
-    """The broker has accepted what is in the body: begin a session."""
+    """Begin a session: the broker has accepted the credentials in the body."""
     credentials = credentials_in(exchange.wanted.body)
     cookie, found = api.logins.open(credentials, exchange.now)
     most_s = int(found.ends_s() - exchange.now)
@@ -28,7 +28,7 @@ def log_out(api: Api, exchange: Exchange) -> None:
 
 
 def tell_session(api: Api, exchange: Exchange) -> None:
-    """Who asks, and what its pages must show."""
+    """Who the client is, and the CSRF value that its pages must send."""
     request = exchange.wanted
     cookie = "" if request.header(b"authorization") else cookie_of(request)
     found = api.logins.find(cookie, exchange.now) if cookie else None

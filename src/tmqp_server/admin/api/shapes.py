@@ -1,5 +1,6 @@
-"""What the broker knows, as JSON: names as in the configuration, units last, times in Unix
-milliseconds."""
+"""The broker's snapshots as JSON: names as in the configuration, a unit as the last word, times in
+Unix milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +38,12 @@ __all__ = [
     "values_of_options",
 ]
 
-#: The word of each status: of several the last one that configurations take.
+#: The word for each status; if there are several, the last one that configurations accept.
 STATUS_WORDS: Final[dict[int, str]] = {
     int(status): word for word, status in STATUS_HEADER_WORDS.items()
 }
 
-#: What is counted of a queue.
+#: The counters of a queue.
 COUNTS: Final = (
     "accepted",
     "restored",
@@ -150,7 +151,7 @@ def consumer_item(item: ClientSnapshot) -> dict[str, object]:
 
 
 def client_item(item: SurveyedClient) -> dict[str, object]:
-    """A client, and its further properties."""
+    """A client with all its properties."""
     return {**consumer_item(item.client), "properties": item.properties}
 
 
@@ -169,15 +170,16 @@ def _subscription(item: SubscriptionSnapshot) -> dict[str, object]:
 
 
 def client_details(item: ClientDetails, visible: frozenset[str]) -> dict[str, object]:
-    """A client, and of its subscriptions those to channels that may be seen."""
+    """A client, and its subscriptions to the channels that the asking client may see."""
     shown = [_subscription(each) for each in item.subscriptions if each.channel in visible]
     hidden = len(item.subscriptions) - len(shown)
     return {**client_item(item.client), "joined": shown, "joined_hidden": hidden}
 
 
 def record_item(record: object, offset_s: float) -> dict[str, object]:
-    """Another record of the engine, by the names of its fields; the queue is ``queue``, and a time
-    of the engine a Unix time."""
+    """Another record of the engine, with its field names; the queue becomes ``queue``, and times
+    become Unix times in milliseconds.
+    """
     assert isinstance(record, Record), "the engine answers with records"
     found: dict[str, object] = {}
     for name in field_names(type(record)):
@@ -190,7 +192,7 @@ def record_item(record: object, offset_s: float) -> dict[str, object]:
 
 
 def histogram_item(histogram: Histogram) -> dict[str, object]:
-    """A histogram: how many observations there are up to each bound."""
+    """A histogram: the number of observations up to each bound."""
     return {
         "bounds": list(histogram.bounds),
         "counts": list(histogram.counts),

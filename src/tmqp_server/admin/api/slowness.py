@@ -1,4 +1,6 @@
-"""``/server/slow`` and ``/clients/{client}/trace``: what takes long, and what one client does."""
+"""``/server/slow`` and ``/clients/{client}/trace``: slow turns and consumers, and the trace of a
+client.
+"""
 
 from __future__ import annotations
 

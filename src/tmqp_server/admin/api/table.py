@@ -45,15 +45,15 @@ class RunningTransfer(Protocol):
     """A transfer in progress."""
 
     def shown(self) -> dict[str, object]:
-        """What has become of it so far."""
+        """The transfer's progress so far, as JSON members."""
 
     def stop(self) -> None:
-        """Move no more."""
+        """Move no more messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What operations work with; ``description`` is the API's, as JSON."""
+    """What operations work with; ``description`` is the API's description as JSON."""
 
     world: AdminWorld
     manner: ApiManner
@@ -76,7 +76,7 @@ Begin = Callable[[Api, Exchange], Handler | None]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the query; ``schema`` is that of JSON Schema."""
+    """A query parameter; ``schema`` is its JSON Schema."""
 
     name: str
     meaning: str
@@ -95,12 +95,12 @@ def integer(name: str, meaning: str, least: int, most: int, default: int) -> Par
 
 
 def word(name: str, meaning: str, *words: str) -> Parameter:
-    """One of some words, the first one if nothing is given."""
+    """One of some words; the first one is the default."""
     return Parameter(name, meaning, {"type": "string", "enum": [*words], "default": words[0]})
 
 
 def flag(name: str, meaning: str) -> Parameter:
-    """``yes`` or ``no``, which is the default."""
+    """``yes`` or ``no``; ``no`` is the default."""
     return word(name, meaning, "no", "yes")
 
 
@@ -108,26 +108,25 @@ def flag(name: str, meaning: str) -> Parameter:
 class Operation:
     """One operation: a row of the table.
 
-    :ivar name: what it is called in the OpenAPI description.
+    :ivar name: its name in the OpenAPI description.
     :ivar path: below :data:`PREFIX`, as ``Route`` has templates.
     :ivar summary: what it does, in one line.
-    :ivar begin: carries a request out.
-    :ivar rights: what a client needs, as ``rights.py`` names it; none for who need not be allowed
-        anything.
-    :ivar commands: what it asks of the broker.
-    :ivar action: what the audit calls it, where it is no command of the broker.
+    :ivar begin: begins to carry out a request.
+    :ivar rights: what a client needs, as ``rights.py`` names it; empty if no right is needed.
+    :ivar commands: the commands that it sends to the broker.
+    :ivar action: its name in the audit, if it is not a command of the broker.
     :ivar query: its parameters.
     :ivar body: the name of the schema of its body; empty for none.
     :ivar answer: the name of the schema of its answer; empty for none.
     :ivar kind: the type of the answer's content.
     :ivar other_kinds: other types that it can have, which Accept asks for.
-    :ivar status: of an answer that tells that it was done.
-    :ivar failures: statuses of other answers, beside those that every operation has.
+    :ivar status: the status of a successful answer.
+    :ivar failures: other statuses, in addition to those that every operation can have.
     :ivar cli: the commands of ``tmqp`` that do the same.
-    :ivar public: nobody is asked who the client is.
-    :ivar waits: it waits for what others do, such as a message or the storage, and works little: it
-        needs no place among the requests that work at once.
-    :ivar overlaps: a connection may ask the next one before this is answered.
+    :ivar public: whether it works without credentials.
+    :ivar waits: whether it mainly waits for others, such as a message or the storage, and works
+        little; then it needs no place among the requests that work at the same time.
+    :ivar overlaps: whether a connection may send the next request before this one is answered.
     """
 
     name: str
@@ -157,38 +156,37 @@ class Operation:
 
     @property
     def audited(self) -> tuple[str, ...]:
-        """What the audit calls the commands of it that are recorded."""
+        """The names in the audit of those of its commands that are recorded."""
         if self.action:
             return (self.action,)
         return tuple(dict.fromkeys([ACTIONS[each] for each in self.commands if each in ACTIONS]))
 
     @property
     def repeats(self) -> bool:
-        """Whether it takes an ``Idempotency-Key``: its answer is kept, and not streamed."""
+        """Whether it accepts an ``Idempotency-Key``; then its answer is kept, and not streamed."""
         return self.method == "POST" and self.tag != "session" and self.name != "take"
 
     @property
     def tag(self) -> str:
-        """The resource that it is about."""
+        """The resource that it belongs to."""
         return self.path.strip("/").partition("/")[0]
 
     def cost(self, request: HttpRequest) -> int:
-        """What a request counts as, where they are counted (``pace.py``)."""
+        """How many requests it counts as in the rate limit (``pace.py``)."""
         return DEAR if self.name in ("browse", "transfer") or "sort" in request.query else 1
 
     def check(self, request: HttpRequest) -> None:
-        """Refuse parameters that it does not have.
+        """Refuse unknown parameters.
 
-        :raises BadRequest: for one.
+        :raises BadRequest: when the request has one.
         """
         request.check_query(*[each.name for each in self.query])
 
 
 def body_of(request: HttpRequest, allowed: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """The JSON object in a body, with these members at most.
+    """The JSON object in a body, with only these members.
 
-    :raises BadRequest: when it is something else, or has a member that is not known or of another
-        type.
+    :raises BadRequest: when the body is not an object, or a member is unknown or of the wrong type.
     """
     found = read_object(request.body)
     for key, value in found.items():
@@ -203,10 +201,11 @@ def body_of(request: HttpRequest, allowed: Mapping[str, type | tuple[type, ...]]
 
 
 def whole_of(given: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
-    """A member that is a whole number.
+    """A whole number in an object.
 
-    :param default: its value if it is missing; outside the bounds if it must be there.
-    :raises BadRequest: when it is not a whole number within the bounds.
+    :param default: the value if the member is missing; a default outside the bounds means that the
+        member is required.
+    :raises BadRequest: when the member is not a whole number within the bounds.
     """
     value = given.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:

@@ -1,4 +1,4 @@
-"""Definitions as TOML: written as a configuration has them, and read."""
+"""Reads and writes definitions as TOML, as in a configuration file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_toml(request: HttpRequest) -> bool:
 def read_toml(body: bytes) -> dict[str, Any]:
     """The tables in a body.
 
-    :raises BadRequest: when it is something else.
+    :raises BadRequest: when it is not TOML.
     """
     try:
         return tomllib.loads(body.decode())
@@ -37,9 +37,9 @@ def read_toml(body: bytes) -> dict[str, Any]:
 
 
 def toml_of(tables: Mapping[str, Any]) -> bytes:
-    """Tables as TOML; of lists of tables each table has a head of its own.
+    """Tables as TOML; each table in a list of tables gets its own header.
 
-    :param tables: of texts, numbers, truth values, lists of such, tables and lists of tables.
+    :param tables: texts, numbers, booleans, lists of these, tables, and lists of tables.
     """
     return "\n".join([*_lines(tables, ""), ""]).lstrip("\n").encode()
 
@@ -67,5 +67,7 @@ def _of_tables(values: list[Any]) -> bool:
 
 
 def _value(value: object) -> str:
-    """A text of JSON is one of TOML, but for a character that JSON lets stand as it is."""
+    """Write a value.  A JSON string is also a TOML string, except for DEL, which JSON does not
+    escape.
+    """
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

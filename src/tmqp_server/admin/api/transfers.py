@@ -1,9 +1,9 @@
-"""``.../transfers``: move messages to another queue, or dead letters back to where they were first.
+"""``.../transfers``: move messages to another queue, or dead letters back to their first queue.
 
-The broker moves each message by itself: it is in one of both queues, and never in both or in none,
-whatever fails.  In a cluster, where other servers are notified of pushes, that cannot be done:
-there it is pushed to where it goes and removed when that is confirmed, so a crash, or a consumer
-that takes it in between, may leave it in both.
+The broker moves each message in one step: it is always in exactly one of the two queues, whatever
+fails.  In a cluster whose other servers must get the push, this is not possible: the message is
+pushed to the target and removed when the push is confirmed.  So a crash, or a consumer that takes
+the message in between, may leave it in both queues.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ from tmqp_server.engine.model.snapshots import BROWSED_WAITING, BrowsedMessage, 
 __all__ = ["TRANSFER_OPERATIONS"]
 
 _NO_QUEUE: Final = "there is no such queue"
-#: Messages of a transfer if nothing is said, and at most.
+#: How many messages a transfer moves: by default, and at most.
 _COUNT: Final = 1_000
 _MOST: Final = 10_000
 _MOST_IDS: Final = 1_000
-#: Messages that are examined together, and in all.
+#: How many messages are examined in one portion, and in all.
 _PORTION: Final = 100
 _MOST_EXAMINED: Final = 20_000
-#: Seconds after a portion in which others have their turn.
+#: The pause after each portion, for other work; seconds.
 _PAUSE_S: Final = 0.001
-#: How often one that cannot be moved at this moment is tried, and seconds in between.
+#: How often moving a busy message is tried again, and the seconds in between.
 _MOST_TRIES: Final = 5
 _RETRY_S: Final = 0.02
-#: What says when the copy of a message may be delivered; it may be so at once.
+#: Headers that the copy of a message does not keep: the copy may be delivered at once.
 _DROPPED: Final = frozenset(
     name.lower()
     for name in (*DEAD_LETTER_HEADERS, HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT)
@@ -71,7 +71,7 @@ _Place = tuple[str, int]
 
 
 def _first_of(frame: Frame) -> _Place | None:
-    """The queue of a dead letter; None for another message."""
+    """The queue where a dead letter was first; None for any other message."""
     channel, separator, number = (frame.header(HEADER_DEAD_LETTER_QUEUE) or "").rpartition(";")
     if not separator or not (number.isascii() and number.isdigit()):
         return None
@@ -79,9 +79,9 @@ def _first_of(frame: Frame) -> _Place | None:
 
 
 def _target_of(value: object) -> _Place | None:
-    """Where messages are to go: None for where each was first.
+    """The queue to move messages to; None for the first queue of each message.
 
-    :raises BadRequest: when it says neither.
+    :raises BadRequest: when the value is neither.
     """
     if value == "first":
         return None
@@ -94,7 +94,7 @@ def _target_of(value: object) -> _Place | None:
 
 
 class _Transfer:
-    """One transfer, as its request wants it, and what has become of it."""
+    """One transfer: what its request asks for, and its progress."""
 
     def __init__(self, api: Api, exchange: Exchange) -> None:
         self._running = api.transfers
@@ -141,11 +141,11 @@ class _Transfer:
         return list(dict.fromkeys(texts))
 
     def stop(self) -> None:
-        """Move no more; what has been moved stays there."""
+        """Move no more messages; those that were moved stay in their new queues."""
         self._stopped = True
 
     def steps(self, session: int, request: object) -> Steps:
-        """Look at the queue in portions, and move what fits."""
+        """Examine the queue in portions, and move the matching messages."""
         self._running[(*_key(self._place), self._name)] = self
         try:
             return (yield from self._moves(session, request))
@@ -202,7 +202,7 @@ class _Transfer:
     def _meet(
         self, session: int, request: object, item: BrowsedMessage
     ) -> Generator[Command | float, Reply, None]:
-        """Move a message, if it has somewhere to go."""
+        """Move a message, if it has a target."""
         self._examined += 1
         try:
             frame = self._client.letters.frame_of(item.message)
@@ -237,7 +237,7 @@ class _Transfer:
     def _push_and_remove(
         self, session: int, request: object, push: Push
     ) -> Generator[Command | float, Reply, None]:
-        """The same in two steps, where other servers of a cluster are notified of the first."""
+        """Move a message in two steps, because other servers of the cluster must get the push."""
         confirms = self._client.confirms
         if push.message_id in confirms:
             self._fail("a message with this id is not confirmed yet")
@@ -286,7 +286,7 @@ class _Transfer:
         )
 
     def shown(self) -> dict[str, object]:
-        """What has become of it so far."""
+        """The progress so far, as JSON members."""
         return {
             "id": self._name,
             "count": self._matched,
@@ -304,7 +304,7 @@ class _Transfer:
 
 
 def _key(place: _Place) -> _Place:
-    """A queue, however its channel is spelt."""
+    """A queue as a key, which ignores the case of the channel's name."""
     return place[0].lower(), place[1]
 
 
@@ -313,7 +313,7 @@ def _transfer(api: Api, exchange: Exchange) -> Handler:
 
 
 def _tell(api: Api, exchange: Exchange) -> Handler:
-    """The transfers out of a queue in progress, for who may see what is in it."""
+    """The transfers out of a queue that are in progress, for clients that may browse the queue."""
     place = place_of(exchange)
 
     def answer(_body: object) -> HttpResponse:
@@ -325,7 +325,7 @@ def _tell(api: Api, exchange: Exchange) -> Handler:
 
 
 def _stop(api: Api, exchange: Exchange) -> Handler:
-    """End one of them, for who may remove what is in its queue."""
+    """Stop a transfer, for clients that may clear its queue."""
     place = place_of(exchange)
     name = (*_key(place), exchange.wanted.text("id"))
 

@@ -1,4 +1,4 @@
-"""Sessions of the broker without a connection, for what lasts longer than a request."""
+"""Sessions of the broker without a connection, for what must outlive a request."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from tmqp_server.engine.commands import Command
 
 __all__ = ["FIRST_UNCONNECTED", "Unconnected"]
 
-#: They are numbered from here on: no server has had so many connections.
+#: Their numbers begin here: no server has so many connections.
 FIRST_UNCONNECTED: Final = 1 << 40
 
 
 class Unconnected(DoorSession):
-    """A session that nobody sends anything to, and whose deadlines nobody asks for."""
+    """A session without a connection and without deadlines."""
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
-        """Nobody says anything here."""
+        """Fail: a session without a connection receives nothing."""
         raise AssertionError("it has no connection")
 
     def receive_eof(self, now: float) -> Sequence[Command]:
-        """Nobody ends it so."""
+        """Do nothing: there is no peer."""
         return ()
 
     def deliver(self, data: bytes) -> None:
-        """What is shared with others is for them."""
+        """Ignore bytes for several sessions: they are for connections."""
 
     def data_to_send(self) -> bytes:
-        """Nothing."""
+        """Return nothing."""
         return b""
 
     def next_deadline(self) -> float | None:
-        """Nothing is waited for."""
+        """Never: the session waits for nothing."""
         return None
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Nothing is waited for."""
+        """Do nothing: the session waits for nothing."""
         return ()

@@ -1,9 +1,9 @@
-"""Views: the order of a list, as it was when its first page was asked for.
+"""Views: the order of a list at the time when a client asked for its first page.
 
-Theory of operation.  A list is sorted by numbers that change while somebody turns its pages.  So
+Theory of operation.  A list is sorted by numbers that change while the client reads its pages.  So
 the first page notes the keys of all items in their order, and the further pages show these items as
-they are now: none is repeated, and none is skipped.  The keys come in portions, each of which
-is sorted by itself; the sorted portions are merged no further than somebody has turned.
+they are then: no item is repeated, and none is skipped.  The keys arrive in portions, each of which
+is sorted by itself; the sorted portions are merged only as far as pages have been read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tmqp_server.doors.http.messages import BadRequest
 
 __all__ = ["Descending", "Order", "View", "Views", "parse_sort"]
 
-#: Seconds for which a view is kept after its last page, and how many of one log-in and of all.
+#: Seconds for which a view is kept after its last page; the most views of one log-in, and of all.
 _KEPT_S: Final = 30.0
 _MOST_OF_ONE: Final = 8
 _MOST: Final = 64
@@ -29,7 +29,7 @@ _Key = TypeVar("_Key")
 
 @final
 class Descending:
-    """A text that is less if it is greater."""
+    """A text that sorts in descending order."""
 
     __slots__ = ("text",)
 
@@ -49,7 +49,8 @@ Order = Callable[[object], tuple[Any, ...]]
 
 
 def parse_sort(text: str, fields: Fields) -> Order:
-    """Read ``-waiting,name``: an item's place among others.
+    """Read a sort order, such as ``-waiting,name``; returns the function that gives an item's sort
+    key.
 
     :raises BadRequest: for an unknown field, or too many.
     """
@@ -78,8 +79,9 @@ def parse_sort(text: str, fields: Fields) -> Order:
 
 @final
 class View(Generic[_Key]):
-    """One view.  Attributes: ``total``, how many keys; ``examined``, items that were examined;
-    ``taken_s``, when."""
+    """One view.  Attributes: ``total``, the number of keys; ``examined``, the number of examined
+    items; ``taken_s``, when the view was made.
+    """
 
     def __init__(self, owner: str, taken_s: float) -> None:
         self.owner = owner
@@ -91,7 +93,7 @@ class View(Generic[_Key]):
         self._keys: list[_Key] = []
 
     def add(self, portion: list[tuple[Any, _Key]]) -> None:
-        """More keys, each with its place."""
+        """Add keys, each with its sort key."""
         assert self._merged is None, "all keys are there before the first page"
         if portion:
             portion.sort()
@@ -99,7 +101,7 @@ class View(Generic[_Key]):
             self.total += len(portion)
 
     def keys(self, start: int, end: int) -> list[_Key]:
-        """The keys from a place to another one."""
+        """The keys from one place in the order up to another."""
         if self._merged is None:
             self._merged = heapq.merge(*self._portions)
             self._portions = []
@@ -129,9 +131,9 @@ class Views:
         self._all[name] = view
 
     def find(self, name: str, owner: str, now: float) -> View[Any]:
-        """A view that is kept.
+        """The view of a name.
 
-        :raises BadRequest: 410 when it is not.
+        :raises BadRequest: 410 when it is no longer kept.
         """
         self._forget(now)
         view = self._all.get(name)

@@ -1,4 +1,4 @@
-"""The console: a page for operators, and what serves it."""
+"""The console: a web page for operators, and the code that serves it."""
 
 from __future__ import annotations
 

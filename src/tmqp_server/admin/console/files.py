@@ -1,8 +1,8 @@
-"""Serves the files of the console: an HTML document, scripts, a style sheet, and what is vendored.
+"""Serves the files of the console: the HTML document, scripts, a style sheet, and vendored files.
 
-They are read when the door opens and answered from memory.  A browser asks again each time and is
-told 304 while nothing has changed, so that a page never runs beside the scripts of another version.
-Names are looked up in a table; no path of a request ever reaches a file system.
+They are read when the door opens and answered from memory.  A browser asks for them each time and
+gets 304 if nothing has changed, so a page never runs with scripts of another version. Names are
+looked up in a table; the path of a request never reaches a file system.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _INDEX: Final = "index.html"
 _TABLES: Final = "tables.js"
 #: Where ActiveMQ has its console, also with a slash behind it.
 _FORMER: Final = "/admin"
-#: Ask each time whether there is a newer one.
+#: The browser asks each time whether the file has changed.
 _CACHE: Final = (b"Cache-Control", b"no-cache")
 _VARY: Final = (b"Vary", b"Accept-Encoding")
 
 
 @final
 class ConsoleFile:
-    """One file: its bytes, and what is said of them.
+    """One file: its bytes and headers.
 
     :param name: the path below the console's folder.
-    :param data: what it contains.
+    :param data: its contents.
     """
 
     __slots__ = ("_small", "data", "media_type", "name", "tag")
@@ -56,7 +56,7 @@ class ConsoleFile:
         self._small: bytes | None = None
 
     def small(self) -> bytes:
-        """Its bytes, compressed by gzip; made when somebody asks first."""
+        """Its bytes, compressed with gzip at the first request for them."""
         if self._small is None:
             self._small = gzip.compress(self.data, 6, mtime=0)
         return self._small
@@ -80,9 +80,10 @@ def _collect(folder: Traversable, prefix: str, found: dict[str, ConsoleFile]) ->
 
 
 def console_routes() -> list[Route]:
-    """The routes of the console: ``/`` is the document, the others are below ``/console``.
+    """The routes of the console: ``/`` is the document, the other files are below ``/console``.
 
-    Everybody may read them: they are the same for all, and tell nothing about the server.
+    They need no credentials: the files are the same for everybody, and say nothing about the
+    server.
     """
     found = console_files()
     routes = [
@@ -98,7 +99,7 @@ def console_routes() -> list[Route]:
 
 
 def _go_to_index(exchange: Exchange) -> None:
-    """``GET /admin``: that was elsewhere."""
+    """Redirect ``GET /admin``, where the document was before."""
     exchange.respond(HttpResponse(302, b"", b"", (b"Location", b"/")))
 
 

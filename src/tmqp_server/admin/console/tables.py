@@ -1,5 +1,6 @@
-"""What the console knows of the broker's words, taken from the tables of the server itself: a
-script that is made when the door opens, so that no page can name an option that is not there."""
+"""The broker's words for the console, taken from the server's own tables: a script that is made
+when the door opens, so that no page can name an option that does not exist.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics: which there are, how they are collected, and how they are written."""
+"""The metrics: their declarations, their collection, and their formats."""
 
 from __future__ import annotations
 

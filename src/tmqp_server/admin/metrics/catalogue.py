@@ -1,12 +1,11 @@
 """The metrics of the server, each declared once.
 
 The exposition, ``docs/metrics.md``, the lint, and the checks of the Grafana dashboard and of the
-alert rules are made from this table.  Names are an interface: one that was released stays.
+alert rules are made from this table.  Names are an interface: a released name never changes.
 
-A name here has neither the prefix ``tmqp_`` nor the suffix ``_total``.  No label holds anything
-that a client chooses: no id, address, header or free text.  Names of channels are values of labels
-only for queues that the operator has chosen, and ``bound`` says of every label how many values it
-can have.
+A name here has neither the prefix ``tmqp_`` nor the suffix ``_total``.  No label has a value that a
+client chooses: no id, address, header or free text. Channel names are label values only for queues
+that the operator has chosen, and ``labels`` says how many values each label can have.
 """
 
 from __future__ import annotations
@@ -55,9 +54,9 @@ _QUEUES: Final = 1_000
 class Metric:
     """One family of time series.
 
-    :param name: without prefix and suffix; a unit stands at its end.
+    :param name: without prefix and suffix; if it has a unit, the unit is its last word.
     :param kind: ``COUNTER``, ``GAUGE`` or ``HISTOGRAM``.
-    :param text: what it says, one sentence or two.
+    :param text: what it measures, in one or two sentences.
     :param labels: each label and how many values it can have.
     """
 
@@ -81,7 +80,7 @@ class Metric:
 
     @property
     def unit(self) -> str:
-        """The unit at the end of its name, or empty."""
+        """The unit at the end of its name, empty if it has none."""
         for unit in ("seconds", "bytes", "ratio"):
             if self.name.endswith(f"_{unit}"):
                 return unit
@@ -127,7 +126,7 @@ QUEUE_COUNTERS: Final = (
     ("errors", "handler_errors", "Failures of delivery handlers, filters and other extensions."),
 )
 
-#: What is counted of a cluster, as ``ClusterStatistics`` names it.
+#: The counters of a cluster, by their names in ``ClusterStatistics``.
 CLUSTER_COUNTERS: Final = (
     "forwarded",
     "held_back",
@@ -139,7 +138,7 @@ CLUSTER_COUNTERS: Final = (
     "filter_errors",
 )
 
-#: Reads that wait, as ``Survey.levels`` names them.
+#: Waiting reads, by their names in ``Survey.levels``.
 READERS: Final = ("reads", "held_reads", "browses")
 
 #: Reasons of refused pushes by result code.

@@ -1,9 +1,10 @@
-"""Collects the metrics of a server, in portions, and once for all who ask within a second.
+"""Collects the metrics of a server, in portions, and only once for all requests within a second.
 
-Theory of operation.  A :class:`Page` is one answer in the making.  Whoever waits for it calls
-:meth:`Page.go_on` when it says so; it works on one portion and tells when the next may follow.  The
-first portions follow each other at once; a page that takes many leaves the event loop nine tenths
-of the time.  Who comes while a page is made, or within a second of its beginning, gets the same.
+Theory of operation.  A :class:`Page` is one answer in the making.  The request that waits for it
+calls :meth:`Page.go_on`, which works on one portion and returns when to call it again.  The first
+portions follow each other at once; a page of many portions leaves nine tenths of the time to the
+event loop.  Requests that arrive while a page is made, or within a second of its beginning, get the
+same page.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from tmqp_server.shell.turn import Turn
 
 __all__ = ["Collector", "Page"]
 
-#: For how long a page is what everybody gets.
+#: For how many seconds requests get the same page.
 _SHARED_S: Final = 1.0
 #: Portions that follow each other at once, and the pause before each further one.
 _HURRIED: Final = 8
 _PAUSE_S: Final = 0.005
 
-#: What is written in one portion; a step that writes nothing is one.
+#: The size of one portion; a step without output is a portion.
 _PORTION_CHARACTERS: Final = 8_192
 
 _Families = Iterator[Family]
@@ -62,7 +63,7 @@ class Page:
         self._due = began_s
 
     def go_on(self, now: float) -> float:
-        """Work on a portion, if it is time; returns when to call again, infinity for never."""
+        """Work on the next portion, if it is time.  Return when to call again; infinity: never."""
         if self.done:
             return math.inf
         if now < self._due:
@@ -85,9 +86,9 @@ class Page:
 
 @final
 class Collector:
-    """Makes pages.
+    """Makes pages of metrics.
 
-    :param choices: the queues that are shown one by one, at most *max_queues*.
+    :param choices: the queues with separate metrics, at most *max_queues* of them.
     """
 
     def __init__(self, world: AdminWorld, choices: Sequence[QueueChoice], max_queues: int) -> None:
@@ -96,17 +97,19 @@ class Collector:
         self._max_queues = max_queues
         self._pages: dict[int, Page] = {}
         self._collected = Histogram(SHORT_BOUNDS_US)
-        #: What is counted of the door that shows the pages, and of its browsers.
+        #: The counters of the admin door, and the sessions of its browsers.
         self.requests = RequestTally()
         self.logins: Sized = ()
         self.places: Places | None = None
-        #: What the engine's time lacks to be Unix time, where exemplars are wanted.
+        #: Seconds to add to the engine's time to get Unix time; None without exemplars.
         self.exemplars_offset_s: float | None = None
-        #: First deliveries of messages that have not waited, as last told.
+        #: First deliveries of messages that have not waited, as reported last.
         self._at_once = 0
 
     def page(self, form: int, now: float) -> Page:
-        """The page that is to be answered with: one in the making, or of this second, or new."""
+        """The page to answer with: one that is being made, one begun within this second, or a new
+        one.
+        """
         page = self._pages.get(form)
         if page is None or (page.done and now - page.began_s >= _SHARED_S):
             page = self._pages[form] = Page(self._steps(form, now), now, self._collected)
@@ -133,7 +136,7 @@ class Collector:
             yield "# EOF\n"
 
     def _of_group(self) -> _Families:
-        """How the group with one log is, where there is one."""
+        """The state of replication, if this server is in a group."""
         group = self._world.group
         if group is None:
             return
@@ -258,7 +261,9 @@ class Collector:
         yield Family("push_to_confirm_seconds", [_one(turn.tally.confirm)])
 
     def _latency(self, survey: Survey) -> Histogram:
-        """The observed waits, and as 0 all first deliveries of messages that have not waited."""
+        """The observed waits, and a wait of 0 for each first delivery of a message that has not
+        waited.
+        """
         found = survey.latency
         counters = survey.total.counters
         at_once = counters.sent - counters.redelivered - sum(found.counts)

@@ -1,6 +1,6 @@
-"""Writes metrics as Prometheus reads them: its text format 0.0.4, and OpenMetrics 1.0.
+"""Writes metrics for Prometheus: in its text format 0.0.4, and in OpenMetrics 1.0.
 
-Pure, and divided: a page is written family by family, and long ones in portions.
+A page is written family by family, and a long family in portions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TEXT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE: Final = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
 #: Lines of one portion, about.
 _PORTION: Final = 500
-#: What the bounds of histograms are divided by: microseconds become seconds, counts stay.
+#: The divisor of the bounds of histograms in seconds, which count microseconds.
 _MICROSECONDS: Final = 1_000_000
 
 #: The values of the labels, in the order of the catalogue, and the value.
@@ -39,8 +39,9 @@ Row: TypeAlias = tuple[tuple[str, ...], int | float | Histogram]
 
 
 class Family:
-    """A metric and its rows; ``exemplars`` are those of the buckets, if it has one row, and
-    ``offset_s`` is what their times lack to be Unix time."""
+    """A metric and its rows.  ``exemplars`` are those of its buckets, if it has one row;
+    ``offset_s`` plus their times is Unix time.
+    """
 
     __slots__ = ("exemplars", "metric", "offset_s", "rows")
 
@@ -54,7 +55,7 @@ class Family:
 
 
 def series_of(family: Family) -> int:
-    """How many time series a family is."""
+    """How many time series a family has."""
     count = 0
     for _, value in family.rows:
         count += len(value.counts) + 2 if isinstance(value, Histogram) else 1
@@ -62,7 +63,7 @@ def series_of(family: Family) -> int:
 
 
 def written(family: Family, form: int) -> Iterator[str]:
-    """The lines of a family in portions; nothing of one without rows."""
+    """The lines of a family in portions; no lines if it has no rows."""
     if not family.rows:
         return
     metric = family.metric
@@ -86,7 +87,7 @@ def written(family: Family, form: int) -> Iterator[str]:
 
 
 def _examples(family: Family) -> dict[int, str]:
-    """What follows the lines of buckets that have an exemplar."""
+    """The exemplars to append to the lines of buckets, by bucket."""
     return {
         bucket: f' # {{trace_id="{each.trace}"}} {each.seconds!r} {each.at + family.offset_s:.3f}'
         for bucket, each in enumerate(family.exemplars)
@@ -118,7 +119,7 @@ def _pairs(names: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A label's value; what ends a line elsewhere is no end here but for the line feed."""
+    """Escape a label's value; only a line feed ends a line in these formats."""
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
@@ -127,7 +128,7 @@ def _escaped_help(text: str) -> str:
 
 
 def wants_openmetrics(accept: bytes) -> bool:
-    """Whether the field Accept prefers OpenMetrics 1.0 to the older format."""
+    """Whether the header Accept prefers OpenMetrics 1.0 to the older format."""
     best, best_weight = TEXT, 0.0
     for part in accept.decode("latin-1").split(","):
         kind, *parameters = [each.strip().lower() for each in part.split(";")]

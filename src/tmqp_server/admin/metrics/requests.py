@@ -1,4 +1,4 @@
-"""The requests to the admin door, as they are counted."""
+"""Counts the requests to the admin door."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST"
 
 @final
 class RequestTally(HttpTally):
-    """Requests that were answered.
+    """Counts answered requests.
 
     Attributes: ``requests`` by the template of the route, the method and the class of the status
     (``2xx``); ``seconds`` by the template.
@@ -26,7 +26,7 @@ class RequestTally(HttpTally):
         self.seconds: dict[str, Histogram] = {}
 
     def answered(self, template: str, method: str, status: int, took_s: float) -> None:
-        """A request has its answer."""
+        """Count a request that has been answered."""
         known = method if method in _METHODS else "other"  # else clients could make labels
         key = (template, known, f"{status // 100}xx")
         self.requests[key] = self.requests.get(key, 0) + 1

@@ -1,4 +1,4 @@
-"""``GET /metrics``: waits for a page of metrics, and works on it."""
+"""``GET /metrics``: collects a page of metrics and sends it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tmqp_server.engine.commands import Command, SeeMetrics
 
 __all__ = ["metrics_route"]
 
-#: A page that is larger is compressed for who takes that, so many bytes in a step.
+#: A larger page is compressed if the client accepts that; and the bytes compressed in one step.
 _LARGE: Final = 65_536
 _STEP: Final = 32_768
-#: The fastest level, and a header and an end as gzip has them.
+#: The fastest level, and zlib's window size for gzip's format.
 _LEVEL: Final = 1
 _GZIP: Final = 31
 _VARY: Final = (b"Vary", b"Accept, Accept-Encoding")
@@ -35,7 +35,7 @@ _VARY: Final = (b"Vary", b"Accept, Accept-Encoding")
 def metrics_route(collector: Collector, *, anonymous: bool) -> Route:
     """The route of ``GET /metrics``, which answers in the format that the client prefers.
 
-    :param anonymous: everybody may see them.
+    :param anonymous: whether clients may see them without credentials.
     """
 
     def begin(exchange: Exchange) -> Handler | None:
@@ -46,7 +46,7 @@ def metrics_route(collector: Collector, *, anonymous: bool) -> Route:
 
 
 class _Metrics(Permitted):
-    """Waits for a page of metrics, and works on it."""
+    """Collects a page of metrics, and answers with it."""
 
     def __init__(self, exchange: Exchange, collector: Collector, *, anonymous: bool) -> None:
         super().__init__(exchange, SeeMetrics(exchange.client.number, None))
@@ -58,19 +58,19 @@ class _Metrics(Permitted):
         self._packing: _Packing | None = None
 
     def start(self, now: float) -> Sequence[Command]:
-        """Ask for the right, unless everybody has it."""
+        """Ask for the right, unless nobody needs it."""
         if not self._anonymous:
             return super().start(now)
         self.permitted(now)
         return ()
 
     def permitted(self, now: float) -> None:
-        """Begin with the page."""
+        """Begin the page."""
         self._page = self._collector.page(self._form, now)
         self.due = now
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Work on it, and answer when it is complete."""
+        """Work on the page, and answer when it is complete."""
         page = self._page
         assert page is not None, "nothing else is waited for"
         if not page.done:
@@ -95,7 +95,7 @@ class _Metrics(Permitted):
 
 
 class _Packing:
-    """A page that is being compressed; ``pieces`` is what there is of it."""
+    """A page that is being compressed; ``pieces`` are the compressed bytes so far."""
 
     def __init__(self, page: bytes) -> None:
         self._page = page
@@ -104,7 +104,7 @@ class _Packing:
         self.pieces: list[bytes] = []
 
     def go_on(self) -> bool:
-        """Compress the next bytes; True when that were the last ones."""
+        """Compress the next bytes; return True if these were the last ones."""
         end = self._at + _STEP
         self.pieces.append(self._packer.compress(self._page[self._at : end]))
         self._at = end

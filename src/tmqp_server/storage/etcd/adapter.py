@@ -11,7 +11,7 @@ An append is one transaction: if the leader key has the revision of the epoch an
 number before, then put the entry and ``last``.  etcd answers when a majority has it on disk.  All
 reads are linearizable, which is etcd's default.
 
-What was trimmed stays in etcd's history until it is compacted; each trim does that.
+Trimmed entries stay in etcd's history until it is compacted, which each trim does.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ _VALUE: Final = 3
 #: it from which on members that are behind are not waited for.
 _QUOTA_BYTES: Final = 2 << 30
 _FULL_AT: Final = 0.5
-#: Entries are read so many at a time: a request has no other bound.
+#: How many entries one request reads: it has no other bound.
 _PAGE: Final = 8
 
 
 class EtcdLog:
     """The log of a group; an adapter of ``storage.log``.
 
-    :param group: names the group: several may use one etcd.
+    :param group: the group's name; several groups may use one etcd.
     """
 
     def __init__(self, access: EtcdAccess, group: str) -> None:
@@ -83,13 +83,13 @@ class EtcdLog:
         self._members = prefix + b"members/"
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._calls.close()
 
     def ask(self, request: LogRequest) -> LogAnswer:
-        """What etcd answers.
+        """Send a request to etcd, and return its answer.
 
-        :raises UnansweredError: when it does not.
+        :raises UnansweredError: when etcd does not answer.
         """
         if isinstance(request, AppendEntry):
             return self._append(request)
@@ -215,7 +215,9 @@ class EtcdLog:
         return Members(members, answer.header.revision, self._is_full())
 
     def _is_full(self) -> bool:
-        """Whether etcd has used the larger part of its quota; it takes nothing when all is used."""
+        """Whether etcd has used the larger part of its quota; when all of it is used, etcd accepts
+        no writes.
+        """
         status = self._calls.call("Status", message("StatusRequest"))
         quota = status.dbSizeQuota or _QUOTA_BYTES
         return bool(status.dbSizeInUse > _FULL_AT * quota)
@@ -256,7 +258,7 @@ class EtcdLog:
         return Trimmed(_number_of(_found(answer, 1), 1))
 
     def _compact(self, revision: int) -> None:
-        """Let etcd forget what was before a revision; the next trim does what this cannot do."""
+        """Compact etcd's history up to a revision.  If that fails, the next trim does it."""
         with suppress(UnansweredError):
             self._calls.call("Compact", message("CompactionRequest", revision=revision))
 
@@ -276,7 +278,7 @@ def _digits(number: int) -> bytes:
 
 
 def _end_of(prefix: bytes) -> bytes:
-    """The first key behind all that begin with a prefix."""
+    """The first key after all keys with a prefix."""
     return prefix[:-1] + bytes([prefix[-1] + 1])
 
 
@@ -299,7 +301,7 @@ def _value(key: bytes, value: bytes) -> Any:
 
 
 def _found(answer: Any, place: int) -> Sequence[Any]:
-    """What the range at a place of a transaction found."""
+    """The keys and values that a range request within a transaction found."""
     kvs: Sequence[Any] = answer.responses[place].response_range.kvs
     return kvs
 

@@ -1,8 +1,8 @@
 """Calls to etcd: the choice of the server, the credentials, and the timeouts.
 
-Theory of operation.  There is a channel to each address, and one of them is used at a time.  If it
-does not answer in time, or fails, the next request uses the next one; this module does not repeat
-the request, because only its sender knows whether that is safe.  The exception is an expired token:
+Theory of operation.  Each address has a channel, and one of them is used at a time.  If it does not
+answer in time, or fails, the next request uses the next one; this module does not repeat the
+request, because only its sender knows whether that is safe.  The exception is an expired token:
 etcd did nothing then, so a new token is fetched and the call is repeated once.
 """
 
@@ -20,7 +20,7 @@ from tmqp_server.storage.log import UnansweredError
 
 __all__ = ["EtcdAccess", "EtcdCalls"]
 
-#: The answers of etcd are bounded by what was asked, and those of its peers trusted.
+#: The requests bound etcd's answers, and etcd is trusted.
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
@@ -42,13 +42,13 @@ _UNARY: Final = {
 
 
 class EtcdAccess:
-    """How etcd is reached.
+    """How to reach etcd.
 
-    :param addresses: ``host:port`` of each server, one at least.
-    :param timeout_s: after which a server counts as not answering.
+    :param addresses: ``host:port`` of each server; at least one.
+    :param timeout_s: the time after which a server counts as not answering.
     :param user: the name to log in with; empty for no log-in.
     :param ca: the certificates that sign etcd's, in PEM; None for no TLS.
-    :param certificate: our own certificate and key, in PEM, if etcd asks for one.
+    :param certificate: our own certificate and key, in PEM, if etcd requires one.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class EtcdAccess:
 
 
 class EtcdCalls:
-    """Makes them, for any number of threads."""
+    """Makes calls to etcd; any number of threads may use it."""
 
     def __init__(self, access: EtcdAccess) -> None:
         self._access = access
@@ -79,12 +79,12 @@ class EtcdCalls:
         self._token = ""
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         for each in self._channels:
             each.close()
 
     def call(self, name: str, request: Any) -> Any:
-        """The answer to a request.
+        """Send a request, and return the answer.
 
         :raises UnansweredError: when there is none.
         """
@@ -105,7 +105,7 @@ class EtcdCalls:
         raise AssertionError("the second attempt has an answer or none")
 
     def keep_alive(self, lease: int) -> int:
-        """Begin a lease again; returns for how many seconds it lives, 0 when it has ended.
+        """Renew a lease.  Return its remaining seconds, 0 if it has ended.
 
         :raises UnansweredError: when there is no answer.
         """
@@ -116,9 +116,9 @@ class EtcdCalls:
         return 0
 
     def wait(self, key: bytes, end: bytes, revision: int, wait_s: float) -> None:
-        """Wait until something in a range of keys has changed since a revision, or so long.
+        """Wait for a change in a range of keys after a revision, for at most ``wait_s``.
 
-        :raises UnansweredError: when the server cannot say.
+        :raises UnansweredError: when the server fails or cannot be reached.
         """
         create = message("WatchCreateRequest", key=key, range_end=end, start_revision=revision + 1)
         request = message("WatchRequest", create_request=create)
@@ -158,14 +158,14 @@ class EtcdCalls:
         return (("token", self._token),)
 
     def _expired(self, error: grpc.RpcError) -> bool:
-        """Whether a new token may help; the old one is forgotten."""
+        """Forget the token if it has expired, and return whether a new one may help."""
         if not self._token or error.code() != grpc.StatusCode.UNAUTHENTICATED:
             return False
         self._token = ""
         return True
 
     def _failed(self, error: grpc.RpcError, at: int) -> UnansweredError:
-        """Ask the next server from now on."""
+        """Use the next server from now on, and return the error to raise."""
         address = self._access.addresses[at]
         if self._at == at:
             self._at = (at + 1) % len(self._channels)
@@ -173,7 +173,7 @@ class EtcdCalls:
 
 
 class _TimeIsOverError(Exception):
-    """Nothing has changed."""
+    """The wait has ended without a change."""
 
 
 def _channel(access: EtcdAccess, address: str) -> grpc.Channel:
@@ -194,6 +194,6 @@ def _reader_of(name: str) -> Any:
 
 
 def _one(request: Any, done: Event) -> Iterator[Any]:
-    """A stream of one request, which stays open."""
+    """A request stream with one request; it stays open."""
     yield request
     done.wait()

@@ -104,5 +104,5 @@ _CLASSES: Final = _classes()
 
 
 def message(kind: str, /, **fields: Any) -> Any:
-    """A message of a kind, with the fields that are given."""
+    """Make a message of a kind with these fields."""
     return _CLASSES[kind](**fields)

@@ -1,4 +1,4 @@
-"""The store that survives a power cut: blocks of messages in a SQLite database."""
+"""The store on disk, which survives a power cut: blocks of messages in a SQLite database."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Theory of operation.  A transaction ends with the process, so its staged bodies need not survive:
 nothing here is synced, and all files are deleted when a store is opened.  A commit copies the
 bodies into the database, in the transaction that saves its mark; then the files are deleted.  Each
-has a head with its size and checksum, so that a body that the disk has damaged is refused and not
-committed.
+has a head with its size and checksum, so a body that the disk has damaged is not committed.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _MAGIC: Final = b"TMQS"
 
 
 class Aside:
-    """The bodies that are put aside in a data directory, by number."""
+    """The staged bodies in a data directory, by number."""
 
     __slots__ = ("_directory", "_folder", "_is_made")
 
@@ -45,18 +44,19 @@ class Aside:
         self._is_made = False
 
     def clear(self) -> None:
-        """Delete what an earlier process has left; nobody can name it any more.
+        """Delete the bodies that an earlier process has left; nothing can refer to them any more.
 
-        :raises OSError: when that cannot be done.
+        :raises OSError: when they cannot be deleted.
         """
         if not self._is_made and self._folder.exists():
             shutil.rmtree(self._folder)
 
     @contextmanager
     def around(self, batch: StoreBatch) -> Iterator[None]:
-        """Around the writing of a batch: put aside before it, delete behind it.
+        """Stage the bodies of a batch before the caller writes the batch, and delete dropped ones
+        after it.
 
-        :raises StoreError: as :meth:`put`; what was put aside is deleted when the writing fails.
+        :raises StoreError: as :meth:`put`; if the write fails, the staged bodies are deleted.
         """
         self.put(batch.staged)
         try:
@@ -68,7 +68,7 @@ class Aside:
 
     @contextmanager
     def loaded(self, portion: Portion) -> Iterator[None]:
-        """Let a portion have its body, if it is of one.
+        """Load the staged body of a portion, if it has one, and release it at the end.
 
         :raises StoreError: as :meth:`get`.
         """
@@ -79,10 +79,10 @@ class Aside:
             portion.load(b"")
 
     def put(self, staged: Mapping[int, StagedBody]) -> None:
-        """Put bodies aside, all or none.
+        """Stage bodies, all or none.
 
         :raises StoreFullError: when there is no room.
-        :raises StoreError: when it fails otherwise.
+        :raises StoreError: when it fails for another reason.
         """
         try:
             with translated(self._directory, "put messages of a transaction aside in"):
@@ -102,10 +102,10 @@ class Aside:
             raise
 
     def get(self, number: int) -> bytes:
-        """A body again.
+        """Read a staged body.
 
-        :raises StoreError: when it is not there.
-        :raises DamageError: when it is not what was put aside.
+        :raises StoreError: when it does not exist.
+        :raises DamageError: when it is damaged.
         """
         try:
             with translated(self._directory, "read what was put aside in"):
@@ -120,7 +120,7 @@ class Aside:
         return body
 
     def drop(self, numbers: Iterable[int]) -> None:
-        """Delete bodies; what is not there is skipped."""
+        """Delete bodies; unknown numbers are skipped."""
         for number in numbers:
             with suppress(OSError):
                 self._path(number).unlink(missing_ok=True)

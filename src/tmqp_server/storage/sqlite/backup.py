@@ -1,4 +1,4 @@
-"""Copies a store while it is in use, in a consistent state.
+"""Makes a consistent copy of a store while it is in use.
 
 Theory of operation.  A read transaction holds a snapshot of the database; then the log of recent
 writes is read, which has everything that was written between the snapshot and the reading.  If the
@@ -38,7 +38,7 @@ __all__ = ["back_up"]
 _PAGES_AT_ONCE: Final = 1_024
 #: Where a copy is made, below its directory.
 _UNFINISHED: Final = "unfinished"
-#: How often database and log are taken again when they do not belong together.
+#: How often database and log are read again if they do not fit together.
 _ATTEMPTS: Final = 20
 _PAUSE_S: Final = 0.05
 
@@ -46,11 +46,11 @@ _PAUSE_S: Final = 0.05
 def back_up(
     directory: Path, target: Path, progress: Callable[[int, int], None] | None = None
 ) -> CheckReport:
-    """Copy the store of a directory into another, which is made; then verify the copy.
+    """Copy the store of a directory into a new directory, and verify the copy.
 
-    The copy is of the moment at which copying begins, whatever a server does meanwhile.
-    ``progress`` is told how many pages are done, and of how many.  The copy has its name only when
-    it is complete and on the disk.
+    The copy has the state at which copying begins, whatever a server writes meanwhile. ``progress``
+    gets the number of copied pages and the number of all pages. The copy gets its name only when it
+    is complete and on disk.
 
     :raises StoreError: when there is no store, when there is one in ``target`` already, or when
         reading or writing fails.
@@ -87,7 +87,7 @@ def back_up(
 
 
 def _verified(part: Path) -> CheckReport:
-    """What is in a copy; one that is too damaged to be opened is read as far as that goes."""
+    """Verify a copy; if it is too damaged to be opened, check as much of it as can be read."""
     try:
         with closing(SqliteStore(part, floor_bytes=0)) as store:
             report = store.check()
@@ -99,7 +99,7 @@ def _verified(part: Path) -> CheckReport:
 
 
 def _copy_witness(directory: Path, part: Path) -> None:
-    """Copy what the store must have at least, before anything else: more may be added meanwhile."""
+    """Copy the witness first: what is copied after it may only be newer, which is allowed."""
     with suppress(FileNotFoundError):
         said = (directory / WITNESS_NAME).read_bytes()
         create_private(part / WITNESS_NAME)
@@ -107,7 +107,7 @@ def _copy_witness(directory: Path, part: Path) -> None:
 
 
 def _copy(source: Path, part: Path, progress: Callable[[int, int], None] | None) -> bytes:
-    """Copy the database, and return what the log of recent writes has beyond it."""
+    """Copy the database; return the writes of the log of recent writes that it does not have."""
 
     def told(_status: int, remaining: int, total: int) -> None:
         if progress is not None:
@@ -128,7 +128,7 @@ def _copy(source: Path, part: Path, progress: Callable[[int, int], None] | None)
 
 
 def _begin(db: sqlite3.Connection, directory: Path) -> bytes:
-    """Hold a moment of the database, and read the log that goes with it."""
+    """Hold a snapshot of the database, and read the log that belongs to it."""
     log = RecentLog(directory, 0)
     for _ in range(_ATTEMPTS):
         # An open transaction holds the moment; without it each write would begin the copy again.

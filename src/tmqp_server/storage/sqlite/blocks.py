@@ -1,4 +1,4 @@
-"""Reading the blocks in the database.
+"""Reads the blocks in the database.
 
 The blocks that were read last are cached, up to ``_CACHE_BYTES``, because reading a queue continues
 where it stopped.
@@ -23,9 +23,9 @@ _CACHE_BYTES: Final = 4 << 20
 
 
 class BlockReader:
-    """Reads blocks; who puts them there is ``Shelf``.
+    """Reads blocks; ``Shelf`` writes them.
 
-    ``problems`` holds what was found damaged and skipped, when that was asked for (``skip``).
+    ``problems`` has the damage that was found and skipped; with ``skip``, damage is skipped.
     """
 
     __slots__ = ("_cache", "_cached_bytes", "db", "directory", "problems", "skip")
@@ -39,12 +39,12 @@ class BlockReader:
         self._cached_bytes = 0
 
     def report(self, text: str) -> None:
-        """Remember damage that is skipped."""
+        """Note damage that is skipped."""
         if text not in self.problems:
             self.problems.append(text)
 
     def block(self, extent: Extent) -> Block | None:
-        """The block of an extent; none when it is damaged and damage is skipped.
+        """The block of an extent; None if it is damaged and damage is skipped.
 
         :raises DamageError: when it is damaged.
         """
@@ -70,11 +70,12 @@ class BlockReader:
         return found
 
     def whole(self, extent: Extent, index_only: bool = False) -> bytes | None:
-        """The block of an extent as it is on the disk: nobody but its reader looks into it.
+        """The bytes of an extent's block as they are on disk, to be checked by their reader.
 
-        None when it is damaged and damage is skipped.  With ``index_only`` all but the bodies.
+        None if it is damaged and damage is skipped.  With ``index_only``, everything except the
+        bodies.
 
-        :raises DamageError: when another block is there, or none.
+        :raises DamageError: when there is another block, or none.
         """
         size = index_end(extent.count)
         if not index_only:
@@ -94,7 +95,7 @@ class BlockReader:
         return data
 
     def index(self, extent: Extent) -> Block | None:
-        """Like :meth:`block`, but only head and index are read."""
+        """Like :meth:`block`, but read only the head and the index."""
         found = self._cache.get(extent.id)
         if found is not None or (extent.damaged and self.skip):
             return found
@@ -107,7 +108,7 @@ class BlockReader:
             return None
 
     def _beginning(self, extent: Extent, size: int) -> bytes:
-        """The first bytes of a block; of a large one the rest is never read from the disk."""
+        """The first bytes of a block; the rest of a large one is not read from disk."""
         try:
             with self.db.blobopen("bodies", "block", extent.id, readonly=True) as blob:
                 return blob.read(size)
@@ -124,13 +125,13 @@ class BlockReader:
         self.report(text)
 
     def uncache(self, number: int) -> None:
-        """Forget a block that was read."""
+        """Remove a block from the cache."""
         block = self._cache.pop(number, None)
         if block is not None:
             self._cached_bytes -= len(block.data)
 
     def size_of(self, extent: Extent, mask: int) -> int:
-        """The bytes of the bodies in a mask."""
+        """The size of the bodies of the messages in a mask."""
         if mask.bit_count() == extent.count:
             return extent.size
         if not mask or (block := self.index(extent)) is None:
@@ -143,10 +144,10 @@ class BlockReader:
 
 
 def _check_head(extent: Extent, data: bytes, size: int) -> None:
-    """See that it is the block that the row tells of, as far as its head says.
+    """Check that a block's head belongs to the block that the extent describes.
 
-    :param size: of what was asked for.
-    :raises DamageError: when it is another one, or there is less.
+    :param size: the size that was read.
+    :raises DamageError: when it is another block, or too short.
     """
     if len(data) != size:
         raise DamageError(f"{len(data)} bytes are there, not {size}")
@@ -156,9 +157,9 @@ def _check_head(extent: Extent, data: bytes, size: int) -> None:
 
 
 def _checked(extent: Extent, block: Block) -> Block:
-    """A block, when it is the one that the row tells of.
+    """Return a block if it is the one that the extent describes.
 
-    :raises DamageError: when it is another one.
+    :raises DamageError: when it is another block.
     """
     told = (extent.key, extent.first, extent.last, extent.count, extent.size)
     if (block.key, block.first, block.last, block.count, block.body_size) != told:

@@ -35,7 +35,7 @@ __all__ = [
     "span",
 ]
 
-#: Sequences from the first to the last message of one block.
+#: The most sequences from the first to the last message of a block.
 MAX_SPAN: Final = 16_384
 #: Above every sequence.
 INFINITY: Final = 1 << 63
@@ -68,15 +68,15 @@ def span(count: int) -> int:
 
 
 def below(first: int, sequence: int) -> int:
-    """A mask of the sequences from ``first`` up to, not including, ``sequence``."""
+    """A mask of the sequences from ``first`` up to, but not including, ``sequence``."""
     return (1 << (sequence - first)) - 1 if sequence > first else 0
 
 
 class Extent:
-    """One block: its place, its masks, and what was noted about single messages.
+    """One block: its place, its masks, and the notes about single messages.
 
-    ``size`` is that of all bodies in the block, ``count`` how many there were when it was written,
-    ``crc`` the checksum of its row in the database, -1 when there is no row yet.
+    ``size`` is the size of all bodies in the block, ``count`` the number of messages when it was
+    written, ``crc`` the checksum of its row in the database, -1 if it has no row yet.
     """
 
     __slots__ = (
@@ -132,30 +132,30 @@ class Extent:
 
     @property
     def words(self) -> str:
-        """What it holds, for people."""
+        """Describe it in an error message."""
         return f"messages {self.first} to {self.last} of queue {self.key}"
 
     def why(self, error: Exception) -> str:
-        """What is wrong with it, without saying again what it holds."""
+        """Say what is wrong with it, without :meth:`words`."""
         return str(error).removeprefix(f"{self.words}: ")
 
     def owed_of(self, priority: int) -> int:
-        """The mask of what is owed of a priority (0 any, 1 high, 2 regular)."""
+        """The mask of the owed messages of a priority (0 any, 1 high, 2 regular)."""
         if priority == 0:
             return self.owed
         return self.owed & self.high if priority == 1 else self.owed & ~self.high
 
     def within(self, first: int, last: int) -> int:
-        """The mask of the sequences ``first`` to ``last``, as far as they are in the span."""
+        """The mask of the sequences from ``first`` to ``last`` that are within the span."""
         mask = below(self.first, min(last, self.last) + 1)
         return mask & ~below(self.first, first) if first > self.first else mask
 
 
 class QueueState:
-    """A queue: what was kept of it, its extents, and where its retention begins.
+    """A queue: its stored options, its extents, and where its retention begins.
 
     ``bytes`` is the size of all extents, ``forgotten`` that of those which end before the floor.
-    ``stored`` is the sequence that the table of counters holds, 0 if none.
+    ``stored`` is the sequence in the table of counters, 0 if none.
     """
 
     __slots__ = ("queue", "sequence", "stored", "extents", "floor", "bytes", "forgotten", "cursors")
@@ -171,7 +171,7 @@ class QueueState:
         self.cursors: dict[str, int] = {}
 
     def add(self, extent: Extent) -> None:
-        """Take an extent in, at its place."""
+        """Insert an extent at its place."""
         extents = self.extents
         if not extents or extents[-1].first <= extent.first:
             extents.append(extent)
@@ -182,7 +182,7 @@ class QueueState:
             self.forgotten += extent.weight
 
     def remove(self, extent: Extent) -> None:
-        """Take an extent out."""
+        """Remove an extent."""
         index = self.place(extent)
         del self.extents[index]
         self.bytes -= extent.weight
@@ -190,7 +190,7 @@ class QueueState:
             self.forgotten -= extent.weight
 
     def place(self, extent: Extent) -> int:
-        """Where an extent stands; -1 when it is not there any more."""
+        """The index of an extent; -1 if it was removed."""
         index = bisect_left(self.extents, extent)
         while index < len(self.extents) and self.extents[index].first == extent.first:
             if self.extents[index] is extent:
@@ -199,7 +199,7 @@ class QueueState:
         return -1
 
     def find(self, sequence: int) -> Extent | None:
-        """The extent that holds a sequence."""
+        """The extent that has a sequence; None if there is none."""
         index = bisect_right(self.extents, sequence, key=_first) - 1
         while index >= 0:
             extent = self.extents[index]
@@ -211,7 +211,7 @@ class QueueState:
         return None
 
     def begin(self, sequence: int) -> int:
-        """The place of the first extent that can hold a sequence or one above."""
+        """The index of the first extent that may have this sequence or a later one."""
         return bisect_left(self.extents, sequence - MAX_SPAN + 1, key=_first)
 
     def is_kept(self, extent: Extent) -> bool:
@@ -219,11 +219,11 @@ class QueueState:
         return extent.last >= self.floor
 
     def visible(self, extent: Extent) -> int:
-        """The mask of what is kept, for readers."""
+        """The mask of the messages that readers see."""
         return extent.present if extent.last >= self.floor else extent.owed
 
     def raise_floor(self, extent: Extent) -> None:
-        """Forget the settled messages up to the end of an extent."""
+        """Move the floor to the end of an extent: its settled messages are no longer retained."""
         floor = extent.last + 1
         if floor <= self.floor:
             return
@@ -249,7 +249,7 @@ def _first(extent: Extent) -> int:
 
 
 def row_of(extent: Extent) -> Row:
-    """An extent as a row; masks that follow from others are left out."""
+    """An extent as a row; masks that can be derived are left out."""
     full = span(extent.last - extent.first + 1)
     present = None if extent.present == full else _mask_bytes(extent.present)
     owed = None if extent.owed == extent.present else _mask_bytes(extent.owed)
@@ -272,9 +272,9 @@ def row_of(extent: Extent) -> Row:
 
 
 def extent_of(row: Row) -> Extent:
-    """A row as an extent.
+    """Read an extent from its row.
 
-    :raises DamageError: when the row is not what was written.
+    :raises DamageError: when the row is damaged.
     """
     number, key, first, last, count, size, newest_us, *values, crc = row
     present, owed, high, transient, notes = values

@@ -57,11 +57,11 @@ DEFAULT_LOG_BYTES: Final = 16 << 20
 class SqliteStore(Front):
     """Keeps messages in a directory, in a SQLite database and a log before it; a ``Store``.
 
-    The directory is made when it is missing, and locked for this process until :meth:`close`.
-    ``floor_bytes`` of free space are left to others: below, messages are refused and all else
-    continues.  With ``skip_damage``, what is damaged is skipped and reported in :attr:`problems`.
+    The directory is created if it is missing, and locked for this process until :meth:`close`. The
+    store leaves ``floor_bytes`` of the disk free: below that, it refuses messages, and all else
+    continues. With ``skip_damage``, damaged records are skipped and reported in :attr:`problems`.
 
-    :raises StoreError: when the directory is in use, cannot be used, or holds something else.
+    :raises StoreError: when the directory is in use, cannot be used, or has other contents.
     :raises DamageError: when the database cannot be read at all.
     """
 
@@ -103,10 +103,10 @@ class SqliteStore(Front):
     # --- Opening and closing ---------------------------------------------------------------------
 
     def recover(self, *, looking: bool = False) -> Recovered:
-        """What is there; ``looking`` leaves no trace in the store, for tools, and then nothing can
-        be written.
+        """Return the contents of the store.  With ``looking``, for tools, the store is not changed,
+        and nothing can be written afterwards.
 
-        :raises DamageError: when it is damaged and that is not to be skipped.
+        :raises DamageError: when it is damaged and damage is not skipped.
         :raises StoreError: when it cannot be read.
         """
         if self._is_known:
@@ -148,9 +148,10 @@ class SqliteStore(Front):
         return self._database.found(clean)
 
     def _examine(self) -> tuple[Known, list[Write]]:
-        """What the database knows, and what the log has beyond it, when they fit together.
+        """Read the state of the database and the newer writes of the log, and check that they fit
+        together.
 
-        :raises DamageError: when they do not and damage is not to be skipped.
+        :raises DamageError: when they do not and damage is not skipped.
         """
         known = self._database.known()
         witness = read_witness(self.directory)
@@ -166,7 +167,7 @@ class SqliteStore(Front):
         return known, writes
 
     def _take_in(self, known: Known, writes: list[Write]) -> None:
-        """Hold what the log has beyond the database."""
+        """Add the writes of the log that the database does not have to the recent writes."""
         self._pending = GatheredWrites()
         self._number = known.number
         for write in writes:
@@ -178,16 +179,16 @@ class SqliteStore(Front):
         self._log.begin(known.turn or secrets.token_bytes(TURN_SIZE))
 
     def _forget_transient(self, write: Write, known: dict[int, int]) -> None:
-        """Leave out what an earlier run kept only to save memory; its sequences stay used."""
+        """Drop the transient messages of an earlier process; their sequences stay used."""
         for key, messages in write.batch.appended.items():
             if key in known:
                 self._pending.reserve(key, messages[-1].sequence)
             write.batch.appended[key] = [m for m in messages if not m.flags & FLAG_TRANSIENT]
 
     def close(self, clean: bool = False) -> None:
-        """Give the store back; a second call does nothing.
+        """Close the store; a second call does nothing.
 
-        :raises StoreError: when ``clean`` could not be noted; the store is given back all the same.
+        :raises StoreError: when ``clean`` could not be noted; the store is closed nevertheless.
         """
         if self._is_closed:
             return
@@ -208,8 +209,8 @@ class SqliteStore(Front):
     def write(self, batch: StoreBatch, now_us: int) -> None:
         """Make a batch durable.
 
-        :raises StoreFullError: no room; nothing of the batch is there.
-        :raises StoreError: it failed otherwise; nothing of the batch is there.
+        :raises StoreFullError: when there is no room; nothing of the batch is stored.
+        :raises StoreError: when it fails for another reason; nothing of the batch is stored.
         """
         self._ready()
         self._now_us = max(self._now_us, now_us)
@@ -226,7 +227,7 @@ class SqliteStore(Front):
             self._write(batch, now_us)
 
     def _write(self, batch: StoreBatch, now_us: int) -> None:
-        """Make durable what has to be."""
+        """Write a batch to the log, or directly to the database."""
         is_small = not (batch.changes or batch.portions)
         if not is_small or batch.is_empty():
             if batch.brings():
@@ -263,7 +264,7 @@ class SqliteStore(Front):
         self._pending.add(batch, known)
 
     def testify(self) -> None:
-        """Write the witness of a store that was only looked at, if all is well; for a new copy."""
+        """Write the witness of a new copy, recovered with ``looking``, if it is undamaged."""
         if self._is_looking and not self.problems:
             known = self._database.known()
             self._witness.begin(known.store_id)
@@ -277,21 +278,23 @@ class SqliteStore(Front):
             raise StoreError(f"a message cannot be kept: {error}") from error
 
     def adopt(self, store_id: str, last_key: int) -> None:
-        """Let a new store be known by the id of an earlier one; before :meth:`recover`.
+        """Give a new store the id of an earlier store; before :meth:`recover`.
 
-        :param store_id: none, and the store keeps the one it has.
-        :param last_key: the highest key that a queue of that store had.
+        :param store_id: the id; if empty, the store keeps its own.
+        :param last_key: the highest key of a queue in the earlier store.
         """
         self._database.adopt(store_id, last_key)
 
     def reserve(self, key: int, sequence: int) -> None:
-        """Let a queue's next message come after a sequence; part of the next write, for tools."""
+        """Note that a queue's next message has a sequence after this one; written with the next
+        write, for tools.
+        """
         self._ready()
         self._carry()
         self._database.reserve(key, sequence)
 
     def _ready(self) -> None:
-        """After a failure: know again what is there, and leave nothing of what failed."""
+        """After a failed write, read everything again, and overwrite what it may have left."""
         if self._is_looking or self._is_closed:
             raise StoreError(f"{self.directory} is not open for writing")
         if not self._is_known:
@@ -302,11 +305,11 @@ class SqliteStore(Front):
                 self._log.heal()
 
     def _carry(self, batch: StoreBatch | None = None, *, always: bool = False) -> None:
-        """Bring all recent writes into the database, and a batch that is no write of the log.
+        """Carry all recent writes into the database, and a batch that does not go through the log.
 
-        With ``always`` the log begins again though there are none: so that its turn is known.
+        With ``always``, restart the log even if there are no writes, so that its turn is known.
 
-        :raises StoreError: when it failed; all is as it was.
+        :raises StoreError: when it fails; then nothing has changed.
         """
         pending = self._pending
         batches = [] if pending.is_empty() else [pending.batch()]
@@ -346,7 +349,7 @@ class SqliteStore(Front):
 
 
 def _only(batch: StoreBatch, known: dict[int, int]) -> StoreBatch:
-    """What a batch has about queues that are known."""
+    """The part of a batch that is about known queues."""
     made = StoreBatch()
     made.appended = {key: each for key, each in batch.appended.items() if key in known}
     made.runs = {key: each for key, each in batch.runs.items() if key in known}

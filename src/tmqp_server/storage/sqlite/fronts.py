@@ -1,7 +1,7 @@
-"""``Front``: what stores on a database have in common that hold recent writes before it.
+"""``Front``: the common part of stores that collect recent writes before their database.
 
-What was written lately is in memory, as one batch (``storage.pending``), and is *carried* into the
-database before anything is read of a queue that it is about.
+Recent writes are in memory, merged into one batch (``storage.pending``). They are *carried* into
+the database before a queue that they affect is read.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tmqp_server.storage.sqlite.store import BlockStore
 
 __all__ = ["MOST_PENDING_BYTES", "Front", "keys_of"]
 
-#: What is held in memory before it is carried, at most.
+#: How many bytes of recent writes are kept in memory before they are carried.
 MOST_PENDING_BYTES: Final = 8 << 20
 
 
 class Front:
-    """A database, and the writes that it does not have yet.
+    """A database, and the recent writes that it does not have yet.
 
-    :param database: open already.
+    :param database: the database, already open.
     """
 
     def __init__(self, database: BlockStore) -> None:
@@ -34,7 +34,7 @@ class Front:
         self._is_closed = False
 
     def catch_up(self) -> None:
-        """Do what a write with portions left for later."""
+        """Do the work that a write with portions has deferred."""
         if not self._is_closed:
             self._database.catch_up()
 
@@ -42,14 +42,14 @@ class Front:
         return self._database.queues_of(keys_of(batch))
 
     def _carry_pending(self) -> None:
-        """Bring all recent writes into the database.
+        """Carry all recent writes into the database.
 
-        :raises StoreError: when it failed; all is as it was.
+        :raises StoreError: when it fails; then nothing has changed.
         """
         raise NotImplementedError
 
     def _carry_for(self, keys: Iterable[int]) -> None:
-        """Before something is read of queues: see to it that the database has it."""
+        """Before queues are read, carry their recent writes into the database."""
         if self._is_closed:
             raise StoreError(f"{self.directory} is closed")
         self._before_reading(keys)
@@ -64,10 +64,10 @@ class Front:
     def fetch(
         self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
     ) -> list[StoredMessage]:
-        """The first messages of a queue that are owed, ``after`` < sequence <= ``last``.
+        """Return the first owed messages of a queue, ``after`` < sequence <= ``last``.
 
-        :raises DamageError: when what should be there is not what was written.
-        :raises StoreError: when it cannot be read.
+        :raises DamageError: when a stored message is damaged.
+        :raises StoreError: when the store cannot be read.
         """
         self._carry_for([key])
         return self._database.fetch(key, after, last, limit, max_bytes, priority)
@@ -75,27 +75,28 @@ class Front:
     def read(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
-        """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
+        """Return the kept messages of a queue from ``first`` to ``last``, settled or not, as
+        blocks.
 
         :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
         self._carry_for([key])
         return self._database.read(key, first, last, limit, max_bytes, form=form)
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
-        """What can be read of these queues; zeros for one that is not known.
+        """Return the readable sequences of these queues; zeros for an unknown queue.
 
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
         self._carry_for(keys)
         return self._database.offsets(keys)
 
     def find(self, key: int, timestamp_us: int) -> int:
-        """The first sequence that is kept of a queue and came at a time or later; 0 if none.
+        """Return the first kept sequence of a queue that arrived at a time or later; 0 if none.
 
         :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
         self._carry_for([key])
         return self._database.find(key, timestamp_us)
@@ -103,16 +104,17 @@ class Front:
     def split(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
     ) -> list[StoredPart]:
-        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
+        """Split the kept messages of a queue from ``first`` to ``last`` into parts, without reading
+        bodies.
 
         :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
         self._carry_for([key])
         return self._database.split(key, first, last, limit, max_bytes, most_parts)
 
 
 def keys_of(batch: StoreBatch) -> dict[int, None]:
-    """The queues that a batch is about."""
+    """The keys of the queues that a batch affects."""
     noted = [note.key for note in batch.notes]
     return dict.fromkeys([*batch.appended, *batch.runs, *batch.settled, *noted])

@@ -1,4 +1,4 @@
-"""Reads for readers of a queue: ranges of blocks, and answers that need no blocks.
+"""Reads on behalf of a queue's readers: ranges of blocks, and answers that need no blocks.
 
 Theory of operation.  The extents are used first; if they do not suffice, the head and index of a
 block are read, and nothing behind them.
@@ -51,14 +51,15 @@ def read(
     bounds: tuple[int, int],
     form: int,
 ) -> list[bytes]:
-    """Blocks with what is kept from the first to the last sequence ``wanted``.
+    """Return blocks with the kept messages from the first to the last ``wanted`` sequence.
 
-    ``bounds`` are the number of messages, and of bytes of the blocks; one message comes at least.
-    The ``form`` is one of ``tmqp.blocks``: with ``AS_INDEXES`` they end where their bodies would
-    begin, with ``AS_REFERENCES`` whole blocks are only named, and of ``AS_COLUMNS`` these are made.
+    ``bounds`` are the largest number of messages and of bytes; at least one message is returned.
+    ``form`` is one of ``tmqp.blocks``: with ``AS_INDEXES``, blocks end where their bodies would
+    begin; with ``AS_REFERENCES``, whole blocks are replaced by references; with ``AS_COLUMNS``, by
+    columns.
 
-    :raises DamageError: when what must be examined is not what was written.
-    :raises StoreError: when it cannot be read.
+    :raises DamageError: when a block that must be examined is damaged.
+    :raises StoreError: when the store cannot be read.
     """
     first, last = wanted
     reading = _Reading(shelf, bounds[0], bounds[1], form)
@@ -82,7 +83,7 @@ def read(
 
 
 def _is_whole(extent: Extent, mask: int) -> bool:
-    """Whether all of a block is wanted, as it was written."""
+    """Whether all messages of a block are wanted, and unchanged since it was written."""
     return mask.bit_count() == extent.count and not extent.notes
 
 
@@ -100,7 +101,7 @@ class _Reading:
         self._half = limit // 2
 
     def fits(self, count: int, size: int) -> bool:
-        """Whether a block with so many messages, and so many bytes of bodies, has room."""
+        """Whether a block with this many messages and bytes of bodies fits."""
         if self._form == AS_REFERENCES:
             whole = REFERENCE_SIZE
         else:
@@ -108,14 +109,15 @@ class _Reading:
         return count <= self._count_left and whole <= self._bytes_left
 
     def is_enough(self, count: int) -> bool:
-        """Whether the next block, with so many messages, is not worth cutting for the rest.
+        """Whether to stop instead of cutting the next block, which has this many messages.
 
-        For bytes it never is.  Who says how many messages he wants gets half of them at least.
+        A block is never cut to use up the bytes, and only cut to reach half of the number of
+        messages.
         """
         return bool(self.blocks) and (count <= self._count_left or self._count_left <= self._half)
 
     def add_whole(self, extent: Extent) -> None:
-        """Take a block as it is."""
+        """Add a block as it is."""
         data: bytes | None
         if self._form >= AS_COLUMNS:
             block = self._shelf.block(extent)
@@ -138,7 +140,7 @@ class _Reading:
             self._take(data, extent.count)
 
     def add_some(self, cluster: list[tuple[Extent, int]]) -> bool:
-        """Take messages out of blocks; False when there was no room for all of them."""
+        """Add messages of several blocks; return False if not all of them fit."""
         for extent, messages in self._runs(cluster):
             count, size = 0, HEAD_SIZE
             for message in messages:
@@ -162,7 +164,7 @@ class _Reading:
     def _runs(
         self, cluster: list[tuple[Extent, int]]
     ) -> Iterator[tuple[Extent, list[StoredMessage]]]:
-        """The messages of a cluster in order, as long as each comes from the same block."""
+        """The messages of a cluster in order, in lists from the same block."""
         places = [(sequence, part[0]) for part in cluster for sequence in _sequences(part)]
         if len(cluster) > 1:
             places.sort(key=_first)
@@ -184,7 +186,7 @@ class _Reading:
 
 
 def _sequences(part: tuple[Extent, int]) -> list[int]:
-    """The sequences that a mask wants of an extent."""
+    """The sequences in an extent's mask."""
     return bits(part[0].first, part[1])
 
 
@@ -195,8 +197,9 @@ def _first(pair: tuple[int, Extent]) -> int:
 def _cluster(
     queue: QueueState, place: int, first: int, last: int
 ) -> tuple[list[tuple[Extent, int]], int]:
-    """Extents from a place on that overlap, with the masks of what is wanted of each; and the
-    place behind them."""
+    """The extents from an index on that overlap, with the mask of the wanted messages of each; and
+    the index of the next extent.
+    """
     extents = queue.extents
     found: list[tuple[Extent, int]] = []
     end = extents[place].last
@@ -216,9 +219,9 @@ def _cluster(
 
 
 def offsets(shelf: Shelf, queue: QueueState | None) -> QueueOffsets:
-    """What can be read of a queue; zeros for none.
+    """The readable sequences of a queue; zeros if there are none.
 
-    :raises StoreError: when it cannot be read.
+    :raises StoreError: when the store cannot be read.
     """
     earliest = latest = count = size = oldest_us = 0
     oldest: Extent | None = None
@@ -238,10 +241,10 @@ def offsets(shelf: Shelf, queue: QueueState | None) -> QueueOffsets:
 
 
 def find(shelf: Shelf, queue: QueueState, timestamp_us: int) -> int:
-    """The first sequence that is kept and came at a time or later; 0 if none.
+    """The first kept sequence that arrived at a time or later; 0 if there is none.
 
-    :raises DamageError: when an index that must be read is not what was written.
-    :raises StoreError: when it cannot be read.
+    :raises DamageError: when an index that must be read is damaged.
+    :raises StoreError: when the store cannot be read.
     """
     found = 0
     for extent in queue.extents:
@@ -271,7 +274,7 @@ def _find_in(shelf: Shelf, queue: QueueState, extent: Extent, timestamp_us: int)
 
 
 class _Parts:
-    """Parts that are being made."""
+    """The parts of a queue while they are collected."""
 
     __slots__ = ("found", "_full", "_limit", "_max_bytes", "_most")
 
@@ -283,17 +286,17 @@ class _Parts:
         self._most = most
 
     def is_full(self) -> bool:
-        """Whether another part was wanted and would have been too many."""
+        """Whether another part was needed but exceeds the largest number of parts."""
         return self._full
 
     def fits(self, count: int, size: int) -> bool:
-        """Whether so much can be one part."""
+        """Whether this many messages and bytes fit into one part."""
         return (not self._limit or count <= self._limit) and (
             not self._max_bytes or size <= self._max_bytes
         )
 
     def add(self, first: int, last: int, count: int, size: int) -> None:
-        """Put messages into the last part, or into a new one."""
+        """Add messages to the last part, or to a new one."""
         if self.found:
             part = self.found[-1]
             if self.fits(part.count + count, part.bytes + size):
@@ -314,12 +317,12 @@ def split(
     bounds: tuple[int, int],
     most_parts: int,
 ) -> list[StoredPart]:
-    """The parts of what is kept; arguments as :meth:`Store.split`.
+    """Split the kept messages into parts; the arguments are those of :meth:`Store.split`.
 
-    A block goes into a part as a whole if it can.
+    A block is put into one part as a whole if possible.
 
-    :raises DamageError: when an index that must be read is not what was written.
-    :raises StoreError: when it cannot be read.
+    :raises DamageError: when an index that must be read is damaged.
+    :raises StoreError: when the store cannot be read.
     """
     first, last = wanted
     parts = _Parts(bounds[0], bounds[1], most_parts)
@@ -346,7 +349,7 @@ def split(
 
 
 def _sizes(shelf: Shelf, cluster: list[tuple[Extent, int]]) -> list[tuple[int, int]]:
-    """The sequences of a cluster, with the size of each message, in order."""
+    """The sequences of a cluster in order, with the size of each message."""
     found: list[tuple[int, int]] = []
     for extent, mask in cluster:
         block = shelf.index(extent)

@@ -1,4 +1,4 @@
-"""The position of a store in a replicated log: values about the store, in its database."""
+"""The position of a store in a replicated log, stored in its database."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["LogPlace", "load_place", "save_place"]
 
 
 class LogPlace:
-    """The place of a store in a replicated log: the last entry that the database has, its epoch,
-    the newest time that was written, and whether the leader had stopped in order there.
+    """The position of a store in a replicated log: the last entry that the database has, its epoch,
+    the newest time in the log, and whether the leader had stopped cleanly there.
 
-    The numbers are 0 for a store that is not replicated, or has nothing of its log yet.
+    The numbers are 0 if the store is not replicated, or has nothing of its log yet.
     """
 
     __slots__ = ("ended", "epoch", "now_us", "number")
@@ -26,7 +26,7 @@ class LogPlace:
 
 
 def save_place(db: sqlite3.Connection, place: LogPlace) -> None:
-    """Write a store's place in a replicated log."""
+    """Write a store's position in a replicated log."""
     save_meta(db, "entry", place.number)
     save_meta(db, "epoch", place.epoch)
     save_meta(db, "entry_us", place.now_us)
@@ -34,9 +34,9 @@ def save_place(db: sqlite3.Connection, place: LogPlace) -> None:
 
 
 def load_place(db: sqlite3.Connection) -> LogPlace:
-    """The place again.
+    """Read a store's position.
 
-    :raises DamageError: when a value about the store is missing or not what was written.
+    :raises DamageError: when a value is missing or damaged.
     """
     meta = load_meta(db)
     names = ("entry", "epoch", "entry_us", "entry_ends")

@@ -1,4 +1,4 @@
-"""Reads the unsettled messages of a queue from its blocks."""
+"""Reads the owed messages of a queue from its blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fetch(
     max_bytes: int,
     priority: int,
 ) -> list[StoredMessage]:
-    """The first messages of a queue that are owed, as :class:`.port.Store` has it."""
+    """Return the first owed messages of a queue, as :meth:`.port.Store.fetch`."""
     found: list[StoredMessage] = []
     total = 0
     current: Extent | None = None
@@ -41,7 +41,7 @@ def fetch(
 
 
 def recovered(shelf: Shelf, state: QueueState) -> RecoveredQueue:
-    """A queue as it is found: how much is owed of it."""
+    """Describe a queue after a restart: how many messages it owes."""
     high = regular = size = high_size = 0
     for extent in state.extents:
         owed = extent.owed & ~extent.transient

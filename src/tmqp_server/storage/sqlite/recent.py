@@ -25,13 +25,14 @@ from tmqp_server.storage.writes import encode_write
 __all__ = ["LOG_NAME", "RecentLog"]
 
 LOG_NAME: Final = "recent.log"
-#: By how much the file is made longer.
+#: By how many bytes the file grows at a time.
 _STEP: Final = 1 << 20
 
 
 class RecentLog:
-    """The log of a directory, as a file of at most ``size`` bytes; ``syncs`` is how long its syncs
-    took."""
+    """The log of a directory, a file of at most ``size`` bytes; ``syncs`` records how long syncs
+    took.
+    """
 
     __slots__ = ("_end", "_file", "_length", "_owed", "_turn", "directory", "size", "syncs")
 
@@ -43,11 +44,11 @@ class RecentLog:
         self._length = 0
         self._end = 0
         self._turn = b""
-        #: The number of a write that failed and is not written over yet; 0: none.
+        #: The number of a failed write that is not overwritten yet; 0 if there is none.
         self._owed = 0
 
     def read(self) -> bytes:
-        """All of the file; nothing when there is none.
+        """Read the whole file; empty if there is none.
 
         :raises OSError: when it cannot be read.
         """
@@ -61,44 +62,44 @@ class RecentLog:
         return (self.directory / LOG_NAME).exists()
 
     def make(self) -> None:
-        """Make the file if there is none, so that it can be missed later.
+        """Create the file if there is none, so that its loss would be noticed later.
 
-        :raises OSError: when it cannot be made.
+        :raises OSError: when it cannot be created.
         """
         if self._file < 0:
             self._open()
 
     def length(self) -> int:
-        """The size of the file; 0 when there is none.
+        """The size of the file; 0 if there is none.
 
         :raises OSError: when it cannot be examined.
         """
         return size_of(self.directory / LOG_NAME)
 
     def begin(self, turn: bytes) -> None:
-        """Write from the beginning again; what is there must not be needed any more."""
+        """Restart the log at the beginning of the file; its writes must not be needed any more."""
         self._turn = turn
         self._end = 0
         self._owed = 0
 
     @property
     def turn(self) -> bytes:
-        """The turn that writes belong to."""
+        """The current turn of the log."""
         return self._turn
 
     @property
     def owes(self) -> bool:
-        """Whether :meth:`heal` has something to do."""
+        """Whether a failed write must still be overwritten (:meth:`heal`)."""
         return self._owed != 0
 
     def fits(self, size: int) -> bool:
-        """Whether a write of some bytes has room."""
+        """Whether a write of this size fits into the file."""
         return self._end + size <= self.size
 
     def append(self, data: bytes, number: int) -> None:
-        """Put a write at the end, and sync it.
+        """Append a write, and sync it.
 
-        :raises OSError: when it failed; :attr:`owes` says whether anything of it may be there.
+        :raises OSError: when it fails; :attr:`owes` says whether a part of it may be in the file.
         """
         assert not self._owed, "what failed is written over first"
         self._grow(self._end + len(data))
@@ -108,7 +109,7 @@ class RecentLog:
         self._owed = 0
 
     def heal(self) -> None:
-        """Write over what failed, if anything did and that was not done.
+        """Overwrite a failed write, if there is one.
 
         :raises OSError: when it fails.
         """
@@ -120,7 +121,7 @@ class RecentLog:
             self._owed = 0
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -59,9 +59,9 @@ from tmqp_server.storage.writes import Write, read_writes
 
 __all__ = ["RepairReport", "repair"]
 
-#: Where the new store is made, below the directory.
+#: The subdirectory in which the new store is created.
 _NEW: Final = "repaired"
-#: Sequences that are left out behind the last one that is known.
+#: How many sequences are skipped after the last known one.
 _GAP: Final = 1_000_000
 _BLOCK_ROW: Final = (
     "id, key, first, last, count, size, newest_us, present, owed, high, transient, notes, crc"
@@ -72,7 +72,9 @@ _UNREADABLE: Final = (sqlite3.Error, UnicodeDecodeError, MemoryError, OverflowEr
 
 
 class RepairReport:
-    """What a repair kept, what it gave up, each in a line, and where the old files are."""
+    """The result of a repair: what was kept, what was lost, each as lines, and where the old files
+    are.
+    """
 
     __slots__ = ("given_up", "messages", "old_files", "queues")
 
@@ -84,10 +86,10 @@ class RepairReport:
 
 
 def repair(directory: Path) -> RepairReport:
-    """Replace the store of a directory by one of all that can still be read of it.
+    """Replace the store of a directory with a new one that has everything that can still be read.
 
     :raises StoreError: when nothing can be read, the directory is in use, or a file cannot be
-        written; the old files are all there then.
+        written; then all old files still exist.
     """
     report = RepairReport()
     lock = DirectoryLock(directory)
@@ -107,12 +109,12 @@ def repair(directory: Path) -> RepairReport:
 
 
 def _is_interrupted(directory: Path) -> bool:
-    """Whether a repair has made the new store and not brought it to its place."""
+    """Whether an earlier repair was interrupted after it had created the new store."""
     return (directory / _NEW / DATABASE_NAME).exists() and not (directory / DATABASE_NAME).exists()
 
 
 def _exchange(directory: Path, new: Path) -> Path:
-    """Put the new files in the place of the old ones; return where those are."""
+    """Replace the old files with the new ones, and return where the old ones are."""
     number = 1
     while (directory / f"damaged-{number}").exists():
         number += 1
@@ -161,7 +163,7 @@ def _rebuild(directory: Path, new: Path, report: RepairReport) -> None:
 
 
 class _Salvage:
-    """What is read of a damaged store, and written into a new one."""
+    """Reads what it can of a damaged store, and writes it into a new one."""
 
     def __init__(self, db: sqlite3.Connection, directory: Path, report: RepairReport) -> None:
         self._db = db
@@ -177,7 +179,7 @@ class _Salvage:
         self.last_key = 0
 
     def read(self) -> None:
-        """Read all but the messages.
+        """Read everything except the messages.
 
         :raises StoreError: when no channel and no queue can be read.
         """
@@ -210,7 +212,7 @@ class _Salvage:
         self._read_log(meta)
 
     def _read_log(self, meta: dict[str, Any]) -> None:
-        """Read the log of recent writes, and note what is missing altogether."""
+        """Read the log of recent writes, and note which files are missing."""
         is_counted = format_of(self._db) > 1
         known = Known(
             self.store_id,
@@ -256,7 +258,7 @@ class _Salvage:
         self._report.messages = checked.messages
 
     def _copy(self, store: SqliteStore, extent: Extent) -> None:
-        """Copy what is owed or retained of a block."""
+        """Copy the owed and the retained messages of a block."""
         queue = self._queues.get(extent.key)
         self._top(extent.key, extent.last)
         wanted = extent.owed & ~extent.transient
@@ -287,7 +289,7 @@ class _Salvage:
         self._put(store, extent.key, messages, bits(extent.first, wanted & ~extent.owed))
 
     def _copy_orphans(self, store: SqliteStore) -> None:
-        """Copy blocks whose record is lost: all of it counts as owed."""
+        """Copy blocks whose row is lost; all their messages count as owed."""
         there = {extent.id for extent in self._extents}
         for number, data in self._rows("bodies", "id, block", "id"):
             if number in there:
@@ -344,7 +346,7 @@ class _Salvage:
         self._tops[key] = max(self._tops.get(key, 0), sequence)
 
     def _records(self, table: str, columns: str, order: str = "id") -> Iterator[tuple[Any, ...]]:
-        """The records of a table that fit their checksums."""
+        """The records of a table whose checksums are correct."""
         for *values, crc in self._rows(table, f"{columns}, crc", order):
             if crc == digest(*values):
                 yield tuple(values)
@@ -352,7 +354,7 @@ class _Salvage:
                 self._lost.append(f"a record of the table {table}: {values[0]!r}")
 
     def _rows(self, table: str, columns: str, order: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table up to the first page that cannot be read, from both ends."""
+        """The rows of a table from both ends, each up to the first page that cannot be read."""
         seen: set[object] = set()
         place = columns.split(", ").index(order) if order in columns.split(", ") else -1
         for direction in ("ASC", "DESC"):

@@ -11,7 +11,7 @@ entry of a batch is appended first, by a function that returns when the log has 
 server's role ends, too: the batch is in the log, and whether it is also here does not matter once
 the log is read again.
 
-Transient messages are the leader's only: they are here, and not in the log.
+Only the leader has transient messages: they are stored here, but not in the log.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from tmqp_server.storage.sqlite.witness import WITNESS_NAME
 __all__ = ["ReplicatedStore"]
 
 
-#: What a leader writes is in its database after so long, so that the log can be trimmed.
+#: After this time, a leader's writes are in its database, so that the log can be trimmed.
 _MOST_UNKEPT_US: Final = 5_000_000
 
 
 def _ignore(_reason: str) -> None:
-    """Nobody is told."""
+    """Do nothing: no caller has asked to be told."""
 
 
 def _nothing() -> None:
-    """Nobody is told."""
+    """Do nothing: no caller has asked to be told."""
 
 
 class ReplicatedStore(Front, Keeping):
     """Keeps messages in a directory, which belongs to a group; a ``Store`` while it leads.
 
-    The directory is made when it is missing, and locked for this process until :meth:`close`.
+    The directory is created if it is missing, and locked for this process until :meth:`close`.
 
-    :raises StoreError: when the directory is in use, cannot be used, or holds something else than a
+    :raises StoreError: when the directory is in use, cannot be used, or has other contents than a
         replicated store.
-    :raises DamageError: when what is there is damaged.
+    :raises DamageError: when the store is damaged.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class ReplicatedStore(Front, Keeping):
 
     @property
     def carried(self) -> int:
-        """The last entry of the log that the database has: it is not read again."""
+        """The last entry of the log that the database has; it is never read again."""
         return self._carried
 
     def take(self, entries: list[LogEntry]) -> None:
         """Take entries of the log, in order.
 
-        :raises StoreError: when they are not what a leader wrote, are of another group, or cannot
-            be kept; then this server cannot continue.
+        :raises StoreError: when they are damaged, are of another group, or cannot be kept; then
+            this server cannot continue.
         """
         self._go_on()
         try:
@@ -112,9 +112,9 @@ class ReplicatedStore(Front, Keeping):
             raise
 
     def carry(self) -> int:
-        """Bring all that was taken into the database; returns the last entry that it has.
+        """Carry everything that was taken into the database; return the last entry that it has.
 
-        :raises StoreError: when it failed; all is as it was.
+        :raises StoreError: when it fails; then nothing has changed.
         """
         self._go_on()
         if self.writes.applied != self._carried:
@@ -132,7 +132,7 @@ class ReplicatedStore(Front, Keeping):
         self._database.adopt(identity, 0)
 
     def keep(self, batch: StoreBatch, used: dict[int, int], now_us: int) -> None:
-        """Take a batch that is in the log; the sequences that are used are not given again."""
+        """Keep a batch that is in the log; the ``used`` sequences are not used again."""
         self._now_us = now_us
         if batch.changes or batch.portions:
             self._carry(batch, used)
@@ -165,9 +165,10 @@ class ReplicatedStore(Front, Keeping):
     # --- Leading ---------------------------------------------------------------------------------
 
     def begin(self, epoch: int, node: str, address: str, now_us: int) -> LogEntry:
-        """The entry with which this server begins to lead; taken like any other once it is there.
+        """The entry with which this server begins to lead; after it is in the log, take it like any
+        other.
 
-        :raises StoreError: when the store cannot say whose it is.
+        :raises StoreError: when the store's id cannot be read.
         """
         return self.writes.begin(epoch, node, address, now_us)
 
@@ -177,19 +178,19 @@ class ReplicatedStore(Front, Keeping):
         fail: Callable[[str], None] | None = None,
         kept: Callable[[], None] | None = None,
     ) -> None:
-        """From now on, writes are for this server to make.
+        """Begin to accept writes as the leader.
 
-        :param append: returns when the log has an entry, and raises ``LifeOverError`` if it never
-            will have it from this server.
+        :param append: returns when the log has an entry, and raises ``LifeOverError`` if the log
+            will never have it from this server.
         :param fail: called before a ``LifeOverError`` is raised.
-        :param kept: called when :attr:`carried` has risen.
+        :param kept: called when :attr:`carried` has increased.
         """
         self._append = append
         self._fail = _ignore if fail is None else fail
         self._kept = _nothing if kept is None else kept
 
     def recover(self) -> Recovered:
-        """What is there, for the server that begins to lead.
+        """Return the contents of the store, for a server that begins to lead.
 
         :raises StoreError: when it cannot be read.
         """
@@ -198,11 +199,11 @@ class ReplicatedStore(Front, Keeping):
         return self._database.found(self.writes.clean)
 
     def write(self, batch: StoreBatch, now_us: int) -> None:
-        """Have a batch in the log and here.
+        """Append a batch to the log, and keep it.
 
-        :raises StoreFullError: no room; nothing of the batch is anywhere.
-        :raises LifeOverError: nobody knows, and nobody may be answered.
-        :raises StoreError: it failed otherwise; nothing of the batch is anywhere.
+        :raises StoreFullError: when there is no room; nothing of the batch is anywhere.
+        :raises LifeOverError: when the result is unknown; then no client may be answered.
+        :raises StoreError: when it fails for another reason; nothing of the batch is anywhere.
         """
         self._go_on()
         self._database.ready()
@@ -235,13 +236,13 @@ class ReplicatedStore(Front, Keeping):
             raise LifeOverError(f"entries of the log cannot be stored here: {error}") from error
 
     def close(self, clean: bool = False) -> None:
-        """Give the store back; a second call does nothing.
+        """Close the store; a second call does nothing.
 
-        A leader that closes its store ``clean`` first appends the entry that says so.
+        A leader that closes its store ``clean`` first appends the ``END`` entry.
 
-        :raises LifeOverError: when the log does not take that entry.
-        :raises StoreError: when what was taken could not be carried; the store is given back all
-            the same.
+        :raises LifeOverError: when the log does not accept that entry.
+        :raises StoreError: when what was taken could not be carried; the store is closed
+            nevertheless.
         """
         if self._is_closed:
             return

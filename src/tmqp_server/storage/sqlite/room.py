@@ -21,14 +21,14 @@ from tmqp_server.storage.sqlite.schema import (
 __all__ = ["Room"]
 
 _MIB: Final = 1 << 20
-#: What opening a store takes beside its logs: pages that are not full, rows, SQLite's index.
+#: What opening a store needs in addition to its logs: partly filled pages, rows, SQLite's index.
 _SPARE_BYTES: Final = 1 << 20
 
 
 class Room:
     """The free space of a store's directory.
 
-    :param floor_bytes: how much of it is left to others.
+    :param floor_bytes: how much of it the store leaves free.
     """
 
     __slots__ = ("_directory", "_floor_bytes", "_log")
@@ -39,10 +39,10 @@ class Room:
         self._log = directory / f"{DATABASE_NAME}-wal"
 
     def check(self, size: int, held: int = 0) -> None:
-        """Check that messages may be saved, and the store opened again afterwards.
+        """Check that there is room to save messages and to open the store again afterwards.
 
         :param size: the bytes of the messages.
-        :param held: bytes of the recent writes that are to be carried.
+        :param held: the bytes of the recent writes that are still to be carried.
         :raises StoreFullError: when there is not enough free space.
         """
         try:  # not ``translated``: before each sync somebody waits for this

@@ -73,7 +73,7 @@ CREATE TABLE bodies (id INTEGER PRIMARY KEY, block BLOB NOT NULL);
 """
 
 
-#: Blocks are long: with pages of 4 KiB, writing one takes twice the time.
+#: Blocks are large: with pages of 4 KiB, writing one would take twice as long.
 _PAGE_BYTES: Final = 16_384
 
 
@@ -84,14 +84,15 @@ def digest(*values: object) -> int:
 
 # --- The directory and its lock ------------------------------------------------------------------
 
-#: How a file system says that it locks files, but no directories.
+#: The errors of file systems that cannot lock directories.
 _NO_DIRECTORY_LOCKS: Final = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
 
 
 def prepare_directory(path: Path) -> None:
-    """Make the data directory if it is missing, so that a power cut cannot take it back.
+    """Create the data directory if it is missing, and sync its name, so that it survives a power
+    cut.
 
-    :raises StoreError: when it cannot be made or is no directory.
+    :raises StoreError: when it cannot be created or is not a directory.
     """
     try:
         missing = not path.exists()
@@ -105,7 +106,7 @@ def prepare_directory(path: Path) -> None:
 
 
 def size_of(path: Path) -> int:
-    """The size of a file in bytes; 0 when there is none.
+    """The size of a file in bytes; 0 if there is none.
 
     :raises OSError: when it cannot be examined.
     """
@@ -116,7 +117,7 @@ def size_of(path: Path) -> int:
 
 
 def mark_of(directory: Path, store_id: str) -> int:
-    """What tells the database of a directory from others, for references to its blocks.
+    """The mark that distinguishes a directory's database from others, for references to its blocks.
 
     :raises OSError: when it cannot be examined.
     """
@@ -125,21 +126,21 @@ def mark_of(directory: Path, store_id: str) -> int:
 
 
 def free_bytes(path: Path) -> int:
-    """How much may still be written to the file system of a directory."""
+    """How many bytes may still be written to the file system of a directory."""
     found = os.statvfs(path)
     return found.f_bavail * found.f_frsize
 
 
 def create_private(path: Path) -> None:
-    """Make a file that only its owner can read, if there is none.
+    """Create a file that only its owner can read, if there is none.
 
-    :raises OSError: when it cannot be made.
+    :raises OSError: when it cannot be created.
     """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def exposed(directory: Path) -> str:
-    """Say how other users can get at a data directory; nothing when they cannot."""
+    """How other users can read or change a data directory; empty if they cannot."""
     try:
         mode = stat.S_IMODE(directory.stat().st_mode)
         if not mode & 0o077:
@@ -156,10 +157,10 @@ def exposed(directory: Path) -> str:
 
 
 class DirectoryLock:
-    """Keeps other processes out of a data directory; given back by the system if we die.
+    """Keeps other processes out of a data directory; the system releases it if the process dies.
 
     Two things are locked: the file ``lock``, which names the process and which earlier releases
-    lock too, and the directory itself, so that nobody gets in when that file is deleted.
+    lock too, and the directory itself, which still keeps others out if that file is deleted.
     """
 
     __slots__ = ("_directory", "_file", "path")
@@ -209,7 +210,7 @@ class DirectoryLock:
             os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
 
     def release(self) -> None:
-        """Let others in; a second call does nothing."""
+        """Release the lock; a second call does nothing."""
         for file in (self._directory, self._file):
             if file >= 0:
                 os.close(file)
@@ -217,7 +218,7 @@ class DirectoryLock:
 
 
 def sync_directory(path: Path) -> None:
-    """Make sure of the names in a directory."""
+    """Sync a directory, so that the names of its files survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -232,7 +233,7 @@ _DAMAGED: Final = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT")
 
 @contextmanager
 def translated(directory: Path, what: str) -> Iterator[None]:
-    """Turn what SQLite and the system raise into the port's errors."""
+    """Convert errors of SQLite and the system to the port's errors."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -240,7 +241,7 @@ def translated(directory: Path, what: str) -> Iterator[None]:
 
 
 def explained(error: Exception, directory: Path, what: str) -> StoreError:
-    """The port's error for one of SQLite or the system."""
+    """The port's error for an error of SQLite or the system."""
     name = getattr(error, "sqlite_errorname", None)
     text = f"cannot {what} {directory}: {error}" + (f" ({name})" if name else "")
     if name == "SQLITE_FULL" or getattr(error, "errno", None) == errno.ENOSPC:
@@ -257,9 +258,9 @@ def explained(error: Exception, directory: Path, what: str) -> StoreError:
 
 
 def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
-    """Open the database of a directory, made if it is missing.
+    """Open the database of a directory; create it if it is missing.
 
-    :param checkpoint_pages: of a new database; more where an earlier release made smaller ones.
+    :param checkpoint_pages: for a new database; larger if an earlier release used smaller pages.
     """
     path = directory / DATABASE_NAME
     is_new = not path.exists() or path.stat().st_size == 0
@@ -294,7 +295,7 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
 
 
 def _refuse_leftovers(directory: Path, what: str) -> None:
-    """Make no new store beside files that belong to one.
+    """Refuse to create a store beside files that belong to one.
 
     :raises DamageError: when there are such files.
     """
@@ -314,9 +315,9 @@ def format_of(db: sqlite3.Connection) -> int:
 
 
 def check_version(db: sqlite3.Connection, directory: Path) -> None:
-    """Refuse what is not ours or was written by a newer program.
+    """Refuse a database that is not ours or was written by a newer program.
 
-    :raises StoreError: with what is there and what is known.
+    :raises StoreError: when it is one; the text has its version and the known ones.
     """
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -335,7 +336,7 @@ def check_version(db: sqlite3.Connection, directory: Path) -> None:
 
 
 def prepare_database(db: sqlite3.Connection, directory: Path) -> None:
-    """Make the tables, all or none, in a new database."""
+    """Create the tables of a new database, all or none."""
     check_version(db, directory)
     version = format_of(db)
     if version == OLDEST_VERSION:

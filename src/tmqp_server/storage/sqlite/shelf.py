@@ -1,4 +1,4 @@
-"""The blocks in the database: storing, reading and deleting them.
+"""Stores and deletes the blocks in the database.
 
 Theory of operation.  The table ``bodies`` holds each block as it was encoded, never changed; the
 table ``blocks`` holds a small row for each with its masks, changed as messages are settled.  During
@@ -64,7 +64,7 @@ _COLUMNS: Final = (
 
 
 def mask_of(first: int, sequences: list[int]) -> int:
-    """The mask of some sequences, bit 0 being ``first``."""
+    """The mask of some sequences; bit 0 is ``first``."""
     mask = 0
     for sequence in sequences:
         mask |= 1 << (sequence - first)
@@ -82,7 +82,7 @@ def bits(first: int, mask: int) -> list[int]:
 
 
 def portions(retention: Retention, messages: list[StoredMessage]) -> list[list[StoredMessage]]:
-    """New messages in pieces that retention can keep or let go one by one."""
+    """Divide new messages into pieces that retention can keep or drop separately."""
     most_bytes = retention.retain_bytes // _RETAINED_SHARE
     most_us = retention.retain_time_ms * 1_000 // _RETAINED_SHARE
     if not retention.retain_bytes and not retention.retain_time_ms:
@@ -127,11 +127,11 @@ class Shelf(BlockReader):
         #: Transient messages in blocks below this one are of an earlier run; 0 is not known yet.
         self.boot_id = 0
         self.dirty: dict[int, Extent] = {}
-        #: Blocks put since they were last counted.
+        #: How many blocks were stored since the last maintenance.
         self.added = 0
         self.dead: deque[Extent] = deque()
         self.tally = Tally()
-        #: Of this database, for references to its blocks.
+        #: The mark of this database, for references to its blocks.
         self.identity = 0
         #: Extents near which it may pay to merge.
         self.suspects: dict[int, Extent] = {}
@@ -139,7 +139,7 @@ class Shelf(BlockReader):
     # --- Loading ---------------------------------------------------------------------------------
 
     def anew(self, store_id: str) -> Shelf:
-        """A shelf of the same database, which has that id, that knows nothing of its blocks yet."""
+        """A new shelf of the same database, with a new id, that has not read any rows yet."""
         shelf = Shelf(self.db, self.directory, self.skip)
         shelf.identity = mark_of(self.directory, store_id)
         shelf.problems = self.problems
@@ -148,7 +148,7 @@ class Shelf(BlockReader):
         return shelf
 
     def load(self) -> None:
-        """Read the rows of all blocks; bodies are left alone."""
+        """Read the rows of all blocks, without the bodies."""
         for row in self.db.execute(f"SELECT {_COLUMNS} FROM blocks ORDER BY key, first, id"):
             self.next_id = max(self.next_id, row[0] + 1)
             try:
@@ -174,7 +174,7 @@ class Shelf(BlockReader):
             self.boot_id = self.next_id
 
     def _forget_transient(self, queue: QueueState, extent: Extent) -> None:
-        """Leave out what an earlier run kept only to save memory."""
+        """Drop the transient messages of an earlier process."""
         if extent.transient:
             extent.owed &= ~extent.transient
             extent.present &= ~extent.transient
@@ -185,7 +185,7 @@ class Shelf(BlockReader):
     # --- Writing ---------------------------------------------------------------------------------
 
     def append(self, queue: QueueState, messages: list[StoredMessage], settled: set[int]) -> None:
-        """Put messages, in rising sequence, into new blocks of a queue."""
+        """Store messages, in increasing sequence, in new blocks of a queue."""
         if not messages:
             return
         size, flags, newest_us = survey(messages)
@@ -243,9 +243,10 @@ class Shelf(BlockReader):
         self._take_in(queue, extent)
 
     def append_runs(self, key: int, runs: list[StoredRun]) -> QueueState | None:
-        """Put runs, in rising sequence and without a gap, into new blocks of a queue.
+        """Store runs, in increasing sequence without gaps, in new blocks of a queue.
 
-        None, and nothing done, when there is none, no such queue, or they are not all new to it.
+        Return None, and store nothing, if there are no runs, there is no such queue, or it may
+        already have some of the messages.
         """
         queue = self.queues.get(key)
         if queue is None or not runs or runs[0].first <= queue.sequence:
@@ -310,7 +311,7 @@ class Shelf(BlockReader):
         self.suspect(extent)
 
     def take_down(self, notes: Iterable[Note]) -> None:
-        """Remember what happened to messages."""
+        """Add notes about messages."""
         for note in notes:
             queue = self.queues.get(note.key)
             extent = None if queue is None else queue.find(note.sequence)
@@ -321,19 +322,19 @@ class Shelf(BlockReader):
                 self.dirty[extent.id] = extent
 
     def drop(self, queue: QueueState, extent: Extent) -> None:
-        """Take an extent out of its queue; its rows follow."""
+        """Remove an extent from its queue; its rows are deleted later."""
         queue.remove(extent)
         self.forget(extent)
 
     def forget(self, extent: Extent) -> None:
-        """The rows of an extent that has left its queue are to go."""
+        """Schedule the rows of a removed extent for deletion."""
         extent.owed = 0
         self.dirty[extent.id] = extent
         self.suspects.pop(extent.id, None)
         self.dead.append(extent)
 
     def settle(self, queue: QueueState, sequences: list[int]) -> None:
-        """Some messages of a queue are settled."""
+        """Settle messages of a queue."""
         extent: Extent | None = None
         mask = 0
         for sequence in sorted(sequences):
@@ -350,7 +351,7 @@ class Shelf(BlockReader):
             self._settle(queue, extent, mask)
 
     def _settle(self, queue: QueueState, extent: Extent, mask: int) -> None:
-        """The messages of a mask are settled; an extent of which nothing is left goes."""
+        """Settle the messages of a mask, and drop the extent if nothing of it is left."""
         if not extent.owed & mask:
             return
         self.mark(extent, mask)
@@ -358,18 +359,18 @@ class Shelf(BlockReader):
             self.drop(queue, extent)
 
     def mark(self, extent: Extent, mask: int) -> None:
-        """Note that the messages of a mask are settled."""
+        """Mark the messages of a mask as settled."""
         extent.owed &= ~mask
         self.dirty[extent.id] = extent
         if extent.owed.bit_count() * 8 < extent.count:
             self.suspect(extent)
 
     def suspect(self, extent: Extent) -> None:
-        """See later whether an extent should be merged with its neighbours."""
+        """Check later whether to merge an extent with its neighbours."""
         self.suspects[extent.id] = extent
 
     def bury(self, most: int) -> None:
-        """Delete the rows of some that are dead."""
+        """Delete the rows of up to *most* dropped extents."""
         gone = [self.dead.popleft() for _ in range(min(most, len(self.dead)))]
         if not gone:
             return
@@ -384,7 +385,7 @@ class Shelf(BlockReader):
         self.db.executemany("DELETE FROM bodies WHERE id = ?", ids)
 
     def flush(self) -> None:
-        """Write the rows of what was changed."""
+        """Write the rows of changed extents."""
         if self.dirty:
             rows: list[Row] = []
             for extent in self.dirty.values():
@@ -405,9 +406,9 @@ class Shelf(BlockReader):
     def sequences(
         self, queue: QueueState, first: int, last: int, priority: int | None
     ) -> Iterator[tuple[int, Extent]]:
-        """The sequences of a queue in order, with the extent of each: owed ones of a priority.
+        """The owed sequences of a queue with a priority, in order, each with its extent.
 
-        Without a priority, all that is kept.
+        Without a priority, all kept sequences.
         """
         waiting: list[tuple[int, Extent]] = []
         extents = queue.extents
@@ -431,7 +432,7 @@ class Shelf(BlockReader):
 
 
 def noted(extent: Extent, message: StoredMessage) -> StoredMessage:
-    """A message with what was noted about it."""
+    """A message with its notes applied."""
     if extent.notes is not None:
         note = extent.notes.get(message.sequence)
         if note is not None:

@@ -81,7 +81,7 @@ __all__ = ["CHECKPOINT_PAGES", "DEFAULT_FLOOR_BYTES", "BlockStore"]
 
 logger = logging.getLogger(__name__)
 
-#: Free space below which no message is taken any more: it is for settling, and for others.
+#: Free space below which messages are refused: it is for settlements and other programs.
 DEFAULT_FLOOR_BYTES: Final = 64 << 20
 #: Pages of 16 KiB in the log before it is carried into the database.
 CHECKPOINT_PAGES: Final = 512
@@ -94,11 +94,11 @@ _AGED_AT_ONCE: Final = 8
 class BlockStore:
     """Keeps messages in the file ``messages.sqlite3`` of a directory; a ``Store``.
 
-    The directory is made when it is missing, and locked for this process until :meth:`close`.
-    ``floor_bytes`` of free space are left to others: below, messages are refused and all else
-    continues.  With ``skip_damage``, what is damaged is skipped and reported in :attr:`problems`.
+    The directory is created if it is missing, and locked for this process until :meth:`close`. The
+    store leaves ``floor_bytes`` of the disk free: below that, it refuses messages, and all else
+    continues. With ``skip_damage``, damaged records are skipped and reported in :attr:`problems`.
 
-    :raises StoreError: when the directory is in use, cannot be used, or holds something else.
+    :raises StoreError: when the directory is in use, cannot be used, or has other contents.
     :raises DamageError: when the database cannot be read at all.
     """
 
@@ -121,7 +121,7 @@ class BlockStore:
         self._owes_void = False
         self._owes_checkpoint = False
         self._is_closed = False
-        #: The number of the last transaction that carried recent writes, and the turn behind it.
+        #: The number of the last transaction that carried recent writes, and the turn after it.
         self.generation = 0
         self.turn = b""
         prepare_directory(directory)
@@ -149,9 +149,9 @@ class BlockStore:
     # --- Opening and closing ---------------------------------------------------------------------
 
     def recover(self, *, looking: bool = False) -> Recovered:
-        """What is there; ``looking`` leaves no trace in the store, for tools.
+        """Return the contents of the store.  With ``looking``, for tools, the store is not changed.
 
-        :raises DamageError: when it is damaged and that is not to be skipped.
+        :raises DamageError: when it is damaged and damage is not skipped.
         :raises StoreError: when it cannot be read.
         """
         with translated(self.directory, "read"):
@@ -167,9 +167,9 @@ class BlockStore:
         return self.found(clean)
 
     def found(self, clean: bool) -> Recovered:
-        """What is there, as it is known from :meth:`recover` and from writes.
+        """Return the contents of the store as known from :meth:`recover` and from later writes.
 
-        :raises DamageError: when it is damaged and that is not to be skipped.
+        :raises DamageError: when it is damaged and damage is not skipped.
         :raises StoreError: when it cannot be read.
         """
         with translated(self.directory, "read"):
@@ -186,7 +186,7 @@ class BlockStore:
             )
 
     def known(self) -> Known:
-        """What is known here of the store and of the log of recent writes.
+        """What the database knows about the store and about the log of recent writes.
 
         :raises StoreError: when it cannot be read.
         """
@@ -194,7 +194,7 @@ class BlockStore:
             return topology.load_known(self._db)
 
     def place(self) -> LogPlace:
-        """Where the store is in a replicated log.
+        """The store's position in a replicated log.
 
         :raises StoreError: when it cannot be read.
         """
@@ -202,7 +202,7 @@ class BlockStore:
             return load_place(self._db)
 
     def _load(self) -> None:
-        """Learn from the database what is in it."""
+        """Read all tables except the bodies."""
         meta = topology.load_meta(self._db)
         shelf = self._shelf.anew(str(meta["store_id"]))
         shelf.tally = count_records(self._db)
@@ -231,9 +231,9 @@ class BlockStore:
         self._is_stale = False
 
     def close(self, clean: bool) -> None:
-        """Give the store back; a second call does nothing.
+        """Close the store; a second call does nothing.
 
-        :raises StoreError: when ``clean`` could not be noted; the store is given back all the same.
+        :raises StoreError: when ``clean`` could not be noted; the store is closed nevertheless.
         """
         if self._is_closed:
             return
@@ -254,8 +254,8 @@ class BlockStore:
     def write(self, batch: StoreBatch, now_us: int) -> None:
         """Make a batch durable.
 
-        :raises StoreFullError: no room; nothing of the batch is there.
-        :raises StoreError: it failed otherwise; nothing of the batch is there.
+        :raises StoreFullError: when there is no room; nothing of the batch is stored.
+        :raises StoreError: when it fails for another reason; nothing of the batch is stored.
         """
         self.ready()
         if batch.brings():
@@ -273,13 +273,12 @@ class BlockStore:
         looking: bool = False,
         place: LogPlace | None = None,
     ) -> None:
-        """Make some batches durable, all or none; free space is not looked at.
+        """Store several batches, all or none, without a check of the free space.
 
-        :param tops: the last sequence of queues, where the batches do not show it.
-        :param carried: the number of the last recent write, the turn that the log is in, and the
-            turn that follows.
-        :param looking: make it visible here, and forget it at :meth:`close`.
-        :param place: where the store is in a replicated log from then on.
+        :param tops: the last sequences of queues, if the batches do not show them.
+        :param carried: the last recent write's number, the log's turn, and its next turn.
+        :param looking: store them only in memory, until :meth:`close`.
+        :param place: the store's position in a replicated log afterwards.
         :raises StoreError: as :meth:`write`.
         """
         self.ready()
@@ -317,7 +316,7 @@ class BlockStore:
             raise
 
     def _commit(self, is_large: bool) -> None:
-        """Commit; what is large is carried out of SQLite's log later (:meth:`catch_up`)."""
+        """Commit; a large write is carried out of SQLite's log later (:meth:`catch_up`)."""
         if is_large:
             self._owes_checkpoint = True
             self._db.execute("PRAGMA wal_autocheckpoint = 0")
@@ -328,7 +327,7 @@ class BlockStore:
                 self._db.execute(f"PRAGMA wal_autocheckpoint = {self._checkpoint_pages}")
 
     def catch_up(self) -> None:
-        """Carry a large write out of SQLite's log, if that was not done; the next commit would."""
+        """Carry a large write out of SQLite's log now, so that the next commit need not."""
         if self._owes_checkpoint and not self._is_stale:
             self._owes_checkpoint = False
             with suppress(sqlite3.Error):  # nobody depends on it
@@ -353,7 +352,9 @@ class BlockStore:
         self._shelf.take_down(batch.notes)
 
     def queues_of(self, keys: Iterable[int]) -> dict[int, int]:
-        """Those of the queues that are there: the last sequence, or -1 if settled ones are kept."""
+        """The last sequences of those queues that exist; -1 for a queue that retains settled
+        messages.
+        """
         queues = self._shelf.queues
         return {
             key: -1 if retains(queues[key].queue) else queues[key].sequence
@@ -362,14 +363,16 @@ class BlockStore:
         }
 
     def adopt(self, store_id: str, last_key: int) -> None:
-        """Take over the id of an earlier store and the keys of its queues."""
+        """Take over the id of an earlier store, and the highest key of its queues."""
         with translated(self.directory, "write to"):
             if store_id:
                 topology.save_meta(self._db, "store_id", store_id)
             topology.save_meta(self._db, "last_key", last_key)
 
     def reserve(self, key: int, sequence: int) -> None:
-        """Let a queue's next message come after a sequence; part of the next write, for tools."""
+        """Note that a queue's next message has a sequence after this one; stored with the next
+        write.
+        """
         self.ready()
         state = self._shelf.queues.get(key)
         if state is not None and sequence > state.sequence:
@@ -377,7 +380,7 @@ class BlockStore:
             self._touched[key] = state
 
     def ready(self) -> None:
-        """After a failure: know again what is there, and write over what the failure may have left.
+        """After a failed write, read everything again, and overwrite what it may have left.
 
         :raises StoreError: when that fails too.
         """
@@ -394,7 +397,7 @@ class BlockStore:
             self._db.execute("ROLLBACK")
 
     def _fail(self) -> None:
-        """Undo a write, and see to it that nothing of it is found after a crash."""
+        """Undo a write, so that nothing of it is found after a crash."""
         self._is_stale = True
         self._owes_void = True
         with suppress(sqlite3.Error):
@@ -402,7 +405,7 @@ class BlockStore:
             self._void()
 
     def _void(self) -> None:
-        """Write over what a failed write may have left in the log."""
+        """Overwrite what a failed write may have left in SQLite's log."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             topology.save_meta(self._db, "voided", self._writes)
@@ -439,7 +442,7 @@ class BlockStore:
                 set_floor(state, INFINITY)
                 sweep(self._shelf, state)
             else:
-                # What is owed now may be retained by the new rule though not by the old one.
+                # The new rule may retain messages that are owed now and that the old one did not.
                 set_floor(state, 0)
         self._aged.pop(queue.key, None)
         if queue.retention.retain_time_ms:
@@ -466,7 +469,7 @@ class BlockStore:
             topology.save_cursor(self._db, self._shelf.tally, change)
             state.cursors[change.name] = change.sequence
             if retains(state.queue) and change.sequence < state.floor:
-                # A reader that begins behind the floor is owed what is still there.
+                # A reader that begins before the floor still gets what exists.
                 set_floor(state, change.sequence + 1)
         else:
             topology.drop_cursor(self._db, self._shelf.tally, change.key, change.name)
@@ -508,7 +511,7 @@ class BlockStore:
         self._shelf.settle(state, sequences)
 
     def _tidy(self, now_us: int) -> None:
-        """What accompanies each write; see ``upkeep``."""
+        """Do the maintenance of a write; see ``upkeep``."""
         shelf = self._shelf
         self._writes += 1
         for state in self._touched.values():
@@ -536,10 +539,10 @@ class BlockStore:
     def fetch(
         self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
     ) -> list[StoredMessage]:
-        """The first messages of a queue that are owed, ``after`` < sequence <= ``last``.
+        """Return the first owed messages of a queue, ``after`` < sequence <= ``last``.
 
-        :raises DamageError: when what should be there is not what was written.
-        :raises StoreError: when it cannot be read.
+        :raises DamageError: when a stored message is damaged.
+        :raises StoreError: when the store cannot be read.
         """
         assert priority in (ANY_PRIORITY, HIGH_ONLY, REGULAR_ONLY)
         self.ready()
@@ -551,10 +554,11 @@ class BlockStore:
     def read(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, form: int = AS_BLOCKS
     ) -> list[bytes]:
-        """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
+        """Return the kept messages of a queue from ``first`` to ``last``, settled or not, as
+        blocks.
 
         :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
         self.ready()
         state = self._shelf.queues.get(key)
@@ -563,19 +567,19 @@ class BlockStore:
         return read(self._shelf, state, (first, last), (limit, max_bytes), form)
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
-        """What can be read of these queues; zeros for one that is not known.
+        """Return the readable sequences of these queues; zeros for an unknown queue.
 
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
         self.ready()
         queues = self._shelf.queues
         return [offsets(self._shelf, queues.get(key)) for key in keys]
 
     def find(self, key: int, timestamp_us: int) -> int:
-        """The first sequence that is kept of a queue and came at a time or later; 0 if none.
+        """Return the first kept sequence of a queue that arrived at a time or later; 0 if none.
 
         :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
         """
         self.ready()
         state = self._shelf.queues.get(key)
@@ -584,7 +588,7 @@ class BlockStore:
     def split(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
     ) -> list[StoredPart]:
-        """Split what is kept of a queue from ``first`` to ``last``; raises as :meth:`fetch`."""
+        """Split the kept messages of a queue from ``first`` to ``last``; raises as ``fetch``."""
         self.ready()
         state = self._shelf.queues.get(key)
         if state is None:

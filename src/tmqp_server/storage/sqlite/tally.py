@@ -37,7 +37,7 @@ class Tally:
         self.count(table, -1, -crc)
 
     def count(self, table: str, number: int, total: int) -> None:
-        """Count several records with a sum of checksums; negative when they are gone."""
+        """Count several records with a sum of checksums; a negative number if they were deleted."""
         self._counts[table] += number
         self._sums[table] = self._sums[table] + total & _MOST
 
@@ -46,7 +46,7 @@ class Tally:
         return " ".join([f"{name}:{self._counts[name]}:{self._sums[name]}" for name in TABLES])
 
     def differences(self, written: str) -> list[str]:
-        """Say what is wrong with the tables, each in a sentence.
+        """Say what is wrong with each table, in one sentence each.
 
         :param written: the stored tally, from :meth:`text`.
         """

@@ -1,6 +1,6 @@
 """The rows about channels, queues, routers and cursors: each checked when it is read.
 
-What is written or deleted here is counted in the ``tally``.
+The ``tally`` counts all rows that are written or deleted here.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _QUEUE: Final = "key, channel, queue_id, options, max_bytes, max_age_ms, for_rea
 
 
 def save_meta(db: sqlite3.Connection, name: str, value: int | str) -> None:
-    """Write one value about the store as a whole."""
+    """Write one value about the whole store."""
     db.execute("REPLACE INTO meta VALUES (?, ?, ?)", (name, value, digest(name, value)))
 
 
 def load_meta(db: sqlite3.Connection) -> dict[str, Any]:
-    """The values about the store as a whole.
+    """The values about the whole store.
 
-    :raises DamageError: when one is missing or not what was written.
+    :raises DamageError: when one is missing or damaged.
     """
     found = {row[0]: row[1] for row in _rows(db, "meta", "name, value", "name")}
     needed = ["store_id", "clean", "last_key"]
@@ -72,15 +72,15 @@ def load_meta(db: sqlite3.Connection) -> dict[str, Any]:
 
 
 def upgrade(db: sqlite3.Connection) -> None:
-    """Make a database of format 1 one of the present format; the caller writes its tally."""
+    """Convert a database of format 1 to the current format; the caller writes its tally."""
     save_meta(db, "generation", 0)
     db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
 
 def load_known(db: sqlite3.Connection) -> Known:
-    """What the database knows of itself and of the log of recent writes.
+    """What the database knows about itself and about the log of recent writes.
 
-    :raises DamageError: when a value about the store is missing or not what was written.
+    :raises DamageError: when a value is missing or damaged.
     """
     meta = load_meta(db)
     return Known(
@@ -97,7 +97,7 @@ def load_known(db: sqlite3.Connection) -> Known:
 
 
 def change(db: sqlite3.Connection, tally: Tally, made: TopologyChange) -> bool:
-    """Write a change about channels, routers or marks; False when it is about a queue."""
+    """Write a change of a channel, a router or a mark; return False if it concerns a queue."""
     if isinstance(made, KeepChannel):
         values: tuple[Any, ...] = (made.name, made.options)
         _save(db, tally, "channels", "name, options", values)
@@ -124,7 +124,7 @@ def load_channels(db: sqlite3.Connection) -> list[KeepChannel]:
 
 
 def save_queue(db: sqlite3.Connection, tally: Tally, queue: KeepQueue) -> None:
-    """Write a queue; one that is known keeps its place."""
+    """Write a queue; a known queue keeps its place in the order."""
     retention = queue.retention
     values = (
         queue.key,
@@ -158,7 +158,7 @@ def load_routers(db: sqlite3.Connection) -> list[KeepRouter]:
 
 
 def save_cursor(db: sqlite3.Connection, tally: Tally, cursor: KeepCursor) -> None:
-    """Write a cursor; one that is known keeps its place."""
+    """Write a cursor; a known cursor keeps its place in the order."""
     values = (cursor.name, cursor.key, cursor.sequence)
     _save(db, tally, "cursors", "name, key, sequence", values, "name = ? AND key = ?")
 
@@ -180,7 +180,7 @@ def load_marks(db: sqlite3.Connection) -> list[KeepMark]:
 
 
 def save_counter(db: sqlite3.Connection, tally: Tally, key: int, sequence: int) -> None:
-    """Write the last sequence of a queue whose blocks do not show it."""
+    """Write the last sequence of a queue if its blocks do not show it."""
     _save(db, tally, "counters", "key, sequence", (key, sequence))
 
 
@@ -197,9 +197,9 @@ def _save(
     values: tuple[Any, ...],
     where: str = "",
 ) -> None:
-    """Write a row; one with the same key, in the first columns, is changed in its place.
+    """Write a row; it replaces the row with the same key, in its place.
 
-    :param where: which row that is; without it, the one with the same first column.
+    :param where: the condition for the key; by default, an equal first column.
     """
     names = columns.split(", ")
     where = where or f"{names[0]} = ?"
@@ -231,6 +231,6 @@ def _rows(
     rows: list[tuple[Any, ...]] = []
     for *values, crc in db.execute(f"SELECT {columns}, crc FROM {table} ORDER BY {order}"):
         if crc != digest(*values):
-            raise DamageError(f"a record of the table {table} is not what was written: {values!r}")
+            raise DamageError(f"a record of the table {table} is damaged: {values!r}")
         rows.append(tuple(values))
     return rows

@@ -4,11 +4,11 @@ Theory of operation.  It runs inside the transaction of the write, so a crash ca
 done, and it needs no sync of its own.  Every portion is bounded, whatever the size of the queues;
 the next writes do the rest.
 
-*Merging.*  A block is of level 0 with less than 16 messages, of level 1 with less than 256 (and not
-many bytes), else of level 2.  Sixteen neighbours of level 0 become one block; neighbours of level 1
-which together have 256 messages become one.  So a message that is pushed alone is written again
-twice at most.  A block in which less than an eighth is still kept counts with what is kept, so that
-a few messages left over do not hold the space of many.
+*Merging.*  A block with fewer than 16 messages has level 0, one with fewer than 256 (and not many
+bytes) level 1, any other level 2.  Sixteen neighbours of level 0 become one block; neighbours of
+level 1 which together have 256 messages become one.  So a message that is pushed alone is rewritten
+at most twice. If less than an eighth of a block is still kept, only that part counts, so that a few
+messages do not occupy the space of many.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tmqp_server.storage.sqlite.shelf import MAX_BLOCK_BYTES, MAX_BLOCK_COUNT, S
 
 __all__ = ["advance_floor", "is_outside", "merge_some", "replace", "set_floor", "shrink", "sweep"]
 
-#: What makes a block of level 1, and of level 2.
+#: The messages and bytes from which a block has level 1 and level 2.
 _LEVEL_COUNTS: Final = (16, 256)
 _LEVEL_BYTES: Final = (8_192, 65_536)
 #: Neighbours of level 0 that are merged.
 _FAN_IN: Final = 16
 #: How far to look for neighbours.
 _REACH: Final = 64
-#: Extents that one write looks at, and bytes that it moves by merging.
+#: How many extents one write examines for merging, and how many bytes it moves.
 _MOST_SUSPECTS: Final = 32
 _MOST_BYTES: Final = 1 << 20
 #: Settled extents that one write takes from a queue whose floor has risen.
@@ -43,15 +43,15 @@ _PAGES_AT_ONCE: Final = 128
 
 
 def set_floor(queue: QueueState, floor: int) -> None:
-    """Begin the retention of a queue somewhere else."""
+    """Move the floor of a queue."""
     queue.floor = floor
     queue.forgotten = sum([each.weight for each in queue.extents if each.last < floor])
 
 
 def is_outside(queue: QueueState, extent: Extent, passed: int, now_us: int | None) -> bool:
-    """Whether nothing of an extent is retained; ``passed`` bytes are in it and before it.
+    """Whether nothing of an extent is retained; ``passed`` is the size of it and of all before it.
 
-    Without the time nothing is too old.
+    If ``now_us`` is None, no message is too old.
     """
     retention = queue.queue.retention
     large = bool(retention.retain_bytes) and queue.bytes - passed >= retention.retain_bytes
@@ -67,7 +67,7 @@ def is_outside(queue: QueueState, extent: Extent, passed: int, now_us: int | Non
 
 
 def advance_floor(shelf: Shelf, queue: QueueState, now_us: int | None) -> None:
-    """Raise the floor of a queue over what retention no longer keeps, and drop what is settled."""
+    """Move a queue's floor past what retention no longer keeps; drop settled extents there."""
     if queue.floor == INFINITY:
         return
     start = queue.begin(queue.floor)
@@ -84,7 +84,7 @@ def advance_floor(shelf: Shelf, queue: QueueState, now_us: int | None) -> None:
 
 
 def sweep(shelf: Shelf, queue: QueueState) -> None:
-    """Drop every extent of a queue that is settled and not retained, at once."""
+    """Drop all extents of a queue that are settled and not retained, at once."""
     kept: list[Extent] = []
     for extent in queue.extents:
         if extent.owed or queue.is_kept(extent):
@@ -100,7 +100,7 @@ def sweep(shelf: Shelf, queue: QueueState) -> None:
 
 
 def replace(shelf: Shelf, queue: QueueState, messages: list[StoredMessage]) -> None:
-    """Take out messages that are about to be appended once more: they are only there once."""
+    """Remove messages that are about to be appended again, so that they exist only once."""
     for message in messages:
         if message.sequence > queue.sequence:
             return
@@ -114,7 +114,7 @@ def replace(shelf: Shelf, queue: QueueState, messages: list[StoredMessage]) -> N
 
 
 def merge_some(shelf: Shelf) -> None:
-    """Merge small neighbours near the extents that were put or emptied lately."""
+    """Merge small neighbours near extents that were recently stored or emptied."""
     moved = 0
     for _ in range(_MOST_SUSPECTS):
         if not shelf.suspects or moved >= _MOST_BYTES:
@@ -126,7 +126,7 @@ def merge_some(shelf: Shelf) -> None:
 
 
 def _level(queue: QueueState, extent: Extent) -> int:
-    """0 and 1 are worth merging; 2 is not."""
+    """The level of an extent: 0 and 1 are worth merging, 2 is not."""
     if extent.damaged:
         return 2
     count, size = extent.count, extent.size
@@ -140,7 +140,7 @@ def _level(queue: QueueState, extent: Extent) -> int:
 
 
 def _merge_near(shelf: Shelf, queue: QueueState, extent: Extent) -> int:
-    """Merge the neighbours of an extent, if there are enough; the bytes moved."""
+    """Merge the neighbours of an extent, if there are enough; return the bytes that were moved."""
     place = queue.place(extent)
     if place < 0:
         return 0
@@ -159,7 +159,7 @@ def _merge_near(shelf: Shelf, queue: QueueState, extent: Extent) -> int:
 
 
 def _run(queue: QueueState, place: int, level: int) -> list[Extent]:
-    """The neighbours up to a level around a place, all on one side of the floor."""
+    """The neighbours of up to a level on both sides of an index, all on one side of the floor."""
     extents = queue.extents
     kept = queue.is_kept(extents[place])
     begin = end = place
@@ -181,7 +181,7 @@ def _run(queue: QueueState, place: int, level: int) -> list[Extent]:
 
 
 def _is_enough(queue: QueueState, run: list[Extent]) -> bool:
-    """Whether a run of level 1 makes a block of level 2."""
+    """Whether a run of level 1 is enough for a block of level 2."""
     if len(run) < 2:
         return False
     held = sum([queue.visible(each).bit_count() for each in run])
@@ -193,7 +193,7 @@ def _held_size(queue: QueueState, extent: Extent) -> int:
 
 
 def _merge(shelf: Shelf, queue: QueueState, run: list[Extent]) -> None:
-    """Write what is kept of some extents as new ones."""
+    """Write the kept messages of some extents as new blocks."""
     messages: list[StoredMessage] = []
     settled: set[int] = set()
     read: list[Extent] = []
@@ -227,7 +227,7 @@ def _sequence(message: StoredMessage) -> int:
 
 
 def shrink(shelf: Shelf) -> None:
-    """Give some pages back to the system when much of the file is free."""
+    """Return some pages to the system if much of the file is free."""
     (free,) = shelf.db.execute("PRAGMA freelist_count").fetchone()
     if free > _FREE_PAGES:
         (pages,) = shelf.db.execute("PRAGMA page_count").fetchone()

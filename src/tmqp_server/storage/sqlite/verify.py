@@ -1,4 +1,4 @@
-"""The verification of a whole database: each row, each block, and that none of them is missing."""
+"""The verification of a whole database: every row and every block, and whether any is missing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def verify(db: sqlite3.Connection, directory: Path) -> CheckReport:
 
 
 def _verify_tally(db: sqlite3.Connection, keys: set[int], report: CheckReport) -> None:
-    """See that no record is missing; name the queues whose records are."""
+    """Check that no record is missing; name the queues whose records are."""
     written = topology.load_meta(db).get("records")
     if written is None:
         return  # a store of an earlier release, that was not written to since
@@ -102,7 +102,7 @@ def _verify_blocks(db: sqlite3.Connection, keys: set[int], report: CheckReport) 
 
 
 def _verify_bodies(db: sqlite3.Connection, keys: set[int], report: CheckReport) -> None:
-    """Name the blocks of which nobody knows what is owed."""
+    """Name the bodies without a row, whose owed messages are unknown."""
     del keys
     rows = db.execute(
         "SELECT bodies.id, block FROM bodies LEFT JOIN blocks ON blocks.id = bodies.id"

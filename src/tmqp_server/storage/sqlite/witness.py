@@ -4,7 +4,7 @@ Theory of operation.  Database and log can each lose their end without a trace: 
 follows a damaged page of its own log, and the last write of ``recent.log`` could have been cut off
 by a crash.  So a third file records their progress.  It is written after each synced write, and is
 not synced itself: it costs no sync, survives the end of the process, and after a power cut it may
-be some seconds old, so that it requires less than there is, never more.
+be some seconds old: then it requires less than there is, never more.
 
 Each transaction that carries recent writes into the database has a number, its *generation*.  The
 database records the last one, each write of the log records the one that it follows, and the
@@ -39,7 +39,7 @@ _SIZE: Final = _HEAD.size + _BODY.size
 
 
 class Testimony:
-    """What a witness says."""
+    """The contents of a witness."""
 
     __slots__ = ("generation", "number", "store_id", "turn")
 
@@ -51,11 +51,11 @@ class Testimony:
 
 
 class Known:
-    """What the database knows of itself and of the log.
+    """What the database knows about itself and about the log.
 
-    ``number`` is the last write that it has, ``turn`` the turn of the log that follows, ``before``
-    the one that the log was in until then.  ``clean`` says that the log was carried entirely when
-    the store was closed; ``is_counted`` that the format is 2 or later.
+    ``number`` is the last write that it has, ``turn`` the turn of the log after it, ``before`` the
+    turn until then.  ``clean`` says that the log was carried entirely when the store was closed;
+    ``is_counted`` that the format is 2 or later.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class Known:
 
 
 def read_witness(directory: Path) -> Testimony | None:
-    """What the witness of a directory says; None when there is none that can be read."""
+    """Read the witness of a directory; None if there is none or it cannot be read."""
     try:
         data = (directory / WITNESS_NAME).read_bytes()[:_SIZE]
     except OSError:
@@ -119,11 +119,11 @@ class Witness:
         self._id = b""
 
     def begin(self, store_id: str) -> None:
-        """Note the id of the store; before anything is testified."""
+        """Note the id of the store; call this before :meth:`testify`."""
         self._id = bytes.fromhex(store_id)
 
     def testify(self, turn: bytes, generation: int, number: int) -> None:
-        """Say how far database and log have come.  A failure is ignored: nothing depends on it."""
+        """Record the progress of database and log.  A failure is ignored: nothing depends on it."""
         body = _BODY.pack(self._id, turn, generation, number)
         data = _HEAD.pack(_MAGIC, crc32(body)) + body
         with suppress(OSError):
@@ -133,13 +133,13 @@ class Witness:
             os.pwrite(self._file, data, 0)
 
     def sync(self) -> None:
-        """Bring it to the disk, at the end."""
+        """Sync the file, when the store is closed."""
         if self._file >= 0:
             with suppress(OSError):
                 os.fsync(self._file)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -151,9 +151,9 @@ class Witness:
 def disagreements(
     known: Known, writes: list[Write], witness: Testimony | None, has_log: bool
 ) -> list[str]:
-    """What database, log and witness contradict each other in, each in a sentence.
+    """The contradictions between database, log and witness, one sentence each.
 
-    :param writes: those of the log that the database does not have.
+    :param writes: the writes of the log that the database does not have.
     """
     found: list[str] = []
     last = writes[-1].number if writes else known.number
@@ -197,9 +197,9 @@ def _older(what: str, wanted: int, there: int) -> str:
 
 
 def _unknown_queues(known: Known, writes: list[Write]) -> list[str]:
-    """Writes about queues that the database does not have.
+    """Report writes for queues that the database does not have, and remove their messages.
 
-    None such is written; earlier releases wrote what came after a queue was deleted.
+    This release never makes such writes; earlier ones made them after a queue was deleted.
     """
     counts: dict[int, int] = {}
     numbers: dict[int, list[int]] = {}
