@@ -39,6 +39,21 @@ def test_what_lapses_before_anybody_consumes_is_not_kept() -> None:
     assert len(pair.machine.subscribe("orders", 1)) == 0
 
 
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_what_lapses_after_its_queue_got_an_inbox_of_its_own_was_handed_out(is_taken: bool) -> None:
+    """Only one of the inboxes was searched: which one depended on whether it was empty."""
+    pair = Pair()
+    of_channel = pair.machine.subscribe("orders", None)
+    pair.say(delivery("m1"))
+    of_queue = pair.machine.subscribe("orders", 1)
+    pair.say(delivery("m2"))
+    if is_taken:
+        of_queue.take()
+    pair.say(lapse("m1"))
+    assert len(of_channel) == 0
+    assert len(of_queue) == (0 if is_taken else 1)
+
+
 def test_what_was_pulled_and_lapses_is_not_handed_out() -> None:
     pair = Pair()
     pull = pair.machine.pull(PullRequest("orders", 1, 2, "fifo", "None", False))

@@ -203,8 +203,11 @@ class Mailboxes:
 
         :param key: the channel in lower case, the queue and the message's id.
         """
-        inbox = self._inboxes.get(key[:2]) or self._inboxes.get((key[0], _EVERY_QUEUE))
-        return withdraw(self._homeless if inbox is None else inbox, key)
+        # Its queue's inbox may have been opened after it arrived in the channel's, or before it was
+        # kept without one.
+        inboxes = [self._inboxes.get(key[:2]), self._inboxes.get((key[0], _EVERY_QUEUE))]
+        inboxes.append(self._homeless)
+        return sum([withdraw(inbox, key) for inbox in inboxes if inbox is not None])
 
     def crowded(self, awaited: bool) -> bool:
         """Whether an inbox is congested, or, while an answer is ``awaited``, overfull."""

@@ -253,6 +253,8 @@ def test_a_stream_ends_when_its_right_is_taken_away() -> None:
         "queue:a/x",
         "queue:/1",
         "queue:a/70000",
+        "queue:a/000000001999999",
+        "queue:a/" + "0" * 5_000,
         ",".join([f"queue:a/{number}" for number in range(33)]),
     ],
 )

@@ -278,7 +278,7 @@ def test_a_frame_behind_connect_is_read_by_the_version_that_it_agrees() -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"CONNECT\naccept-version:2.0\n\n\0", "none of the versions"),
+        (b"CONNECT\naccept-version:2.0\n\n\0", "none of the client's versions"),
         (b"SEND\ndestination:/queue/a\n\n\0", "came before CONNECT"),
         (b"CONNECT\nheart-beat:1\n\n\0", "two numbers"),
         (b"CONNECT\nheart-beat:1,-2\n\n\0", "two numbers"),

@@ -23,6 +23,8 @@ __all__ = ["LIVE_OPERATIONS"]
 _OVERVIEW: Final = "overview"
 _QUEUE: Final = "queue:"
 _MOST_QUEUES: Final = 32
+#: The most digits of a queue id in a topic, with leading zeros.
+_MOST_DIGITS: Final = 9
 _EVERY_S: Final = 1.0
 _COMMENT_S: Final = 15.0
 _COMMENT: Final = b":\n\n"
@@ -54,7 +56,9 @@ def _read_topics(value: str) -> tuple[bool, list[tuple[str, int]]]:
 
 
 def _is_queue_id(number: str) -> bool:
-    return number.isascii() and number.isdigit() and int(number[:9]) <= MAX_QUEUE_ID
+    if not (number.isascii() and number.isdigit()) or len(number) > _MOST_DIGITS:
+        return False
+    return int(number) <= MAX_QUEUE_ID
 
 
 class _Live(Handler):

@@ -42,7 +42,11 @@ def test_goodbye_without_a_receipt() -> None:
     [
         (b"GET / HTTP/1.1\r\n\r\n", "there is no command 'GET / HTTP/1.1'", "an HTTP request"),
         (b"SEND\n\nx\0", "SEND came before CONNECT", "SEND"),
-        (b"CONNECT\naccept-version:9\n\n\0", "none of the versions", "a STOMP client's greeting"),
+        (
+            b"CONNECT\naccept-version:9\n\n\0",
+            "none of the client's versions",
+            "a STOMP client's greeting",
+        ),
         (b"\x16\x03\x01" + bytes(20), "there is no command", "a TLS handshake"),
     ],
 )
