@@ -17,6 +17,7 @@ from typing import Final
 import pytest
 
 from tests.outlines import File
+from tests.phrases import DOCUMENT_PHRASES, PHRASES
 from tests.project import ROOT, project_files, settings, source_packages
 
 MAX_FUNCTION_LINES: Final = 70
@@ -97,139 +98,8 @@ for _word in ("issue", "ticket"):
     BANNED.append(("a ticket number", re.compile(rf"\b{_word} #?\d", re.IGNORECASE), _word))
 
 
-#: Phrases that documents must not use, each with a plain one.  They read as if translated, or have
-#: an older name of something.  A space also matches the end of a line.
-DOCUMENT_PHRASES: Final = {
-    "acknowledges of": "acknowledgements of",
-    "an acknowledge": "an acknowledgement",
-    "anew": "again",
-    "anybody": "every client, or no client",
-    "are no block": "are not a valid block",
-    "are told": "get an answer, or are notified",
-    "as it is wanted": "as requested",
-    "ask anew": "retry",
-    "at home": "written to disk",
-    "are there already": "already exist",
-    "at one time": "at a time",
-    "be told": "be notified",
-    "bears": "carries",
-    "became of": "happened to",
-    "both acknowledges": "both acknowledgements",
-    "come home": "are delivered",
-    "come into being": "are created",
-    "comes home": "is delivered",
-    "bytes too many": "extra bytes",
-    "came in by": "came through",
-    "comes whole": "arrives completely",
-    "everybody": "every client",
-    "for company": "to batch them",
-    "for want of": "without",
-    "from afar": "remotely",
-    "goes on to the next": "tries the next one",
-    "go round": "loop",
-    "goes round": "loops",
-    "half a line": "an incomplete line",
-    "hears no": "is rejected",
-    "hold back": "pause",
-    "hurts its message": "affects its message",
-    "in hand": "in flight",
-    "in one hand": "in flight to one consumer",
-    "in two hands": "in flight to two consumers",
-    "is gone": "has disconnected, or no longer exists",
-    "is no block": "is not a valid block",
-    "is no number": "is not a number",
-    "is no text": "is not text",
-    "is none of": "is not one of",
-    "is none that can be": "is not supported",
-    "is said": "is reported",
-    "is there already": "already exists",
-    "is told so": "gets an answer",
-    "is told": "gets an answer, or is notified",
-    "let go": "release",
-    "lets go": "releases",
-    "lives for": "has a time to live of",
-    "no such thing": "it does not exist",
-    "nobody there": "no such client",
-    "nobody": "no client",
-    "of it all": "of the whole",
-    "pass on": "forward",
-    "pass over": "skip",
-    "passed over": "skipped",
-    "passes over": "skips",
-    "says itself": "records",
-    "sign of life": "heartbeat",
-    "so much": "the number itself",
-    "somebody": "a client, or an operator",
-    "stand in": "are in",
-    "stands in": "is in",
-    "stands still": "is suspended",
-    "stood still": "was suspended",
-    "take in": "accept",
-    "takes in": "accepts",
-    "that are there": "existing",
-    "that is said": "it is reported",
-    "that is there": "existing",
-    "the acknowledge": "the acknowledgement",
-    "the one before": "the previous one",
-    "told apart": "distinguished",
-    "typed wrongly": "a usage error",
-    "under way": "in flight, or in progress",
-    "vanishes": "disconnects",
-    "was told": "was notified",
-    "what becomes of": "what happens to",
-    "waits for acknowledges": "waits for acknowledgements",
-    "what came": "messages that arrived",
-    "what stands": "the contents",
-    "does not go with": "cannot be used with",
-    "hears of": "is notified of",
-    "makes no sense": "is invalid, or out of range",
-    "the other way round": "vice versa",
-    "what came of": "the result of",
-    "what comes of": "the result of",
-    "while there is hope": "while it may still reconnect",
-    "who asks": "the client that sends the request",
-    "whoever": "a client that",
-    # Modules that have moved; what they offer is imported from tmqp_server.
-    "tmqp_server.app": "tmqp_server",
-    "tmqp_server.auth": "tmqp_server",
-    "tmqp_server.channel_hooks": "tmqp_server",
-    "tmqp_server.custom": "tmqp_server",
-    "tmqp_server.engine.custom_routers": "tmqp_server",
-    "tmqp_server.engine.delivery.DeliveryHandler": "tmqp_server.DeliveryHandler",
-}
-#: Phrases that no text of the project uses any more.
-PHRASES: Final = {
-    "as much waits": "the buffer is full",
-    "bytes and the time in": "you pass in bytes and the current time",
-    "code of one's own": "your own code",
-    "comes into being": "is created",
-    "came into being": "was created",
-    "holds back": "pauses",
-    "is for the queue": "the queue decides",
-    "is said for people": "is human-readable",
-    "kept in a row": "stored as one block",
-    "lives still": "is still open",
-    "of its own accord": "voluntarily",
-    "of one's own": "your own",
-    "stands there": "is there",
-    "stands twice": "is in two places",
-    "started anew": "restarted",
-    "tells apart": "distinguishes",
-    "as ever": "as usual",
-    "goes on with": "continues with",
-    "in one go": "together",
-    "lets go of": "releases",
-    "stands behind": "is after, or follows",
-    "tell apart": "distinguish",
-    "worked off": "processed",
-    "time-out": "timeout",
-    "time-outs": "timeouts",
-    "what stands behind": "what follows",
-    "Who it is says": "the client is identified by",
-    "whoever brings": "a client with",
-}
-#: This file has all of them.
-_THIS: Final = "tests/test_tidy.py"
+#: These files have all of them.
+_THESE: Final = frozenset({"tests/phrases.py", "tests/test_tidy.py"})
 
 
 #: Words of our own that code used once, each with the field's.
@@ -348,7 +218,7 @@ def banned_words(file: File) -> Iterator[str]:
 
 def riddles(file: File) -> Iterator[str]:
     """Phrases for which there is a plain one; what a command printed is left as it is."""
-    if not is_text(file) or file.name == _THIS:
+    if not is_text(file) or file.name in _THESE:
         return
     text = re.sub(
         r"^( *)```text\n.*?^\1```$",
@@ -368,7 +238,7 @@ def riddles(file: File) -> Iterator[str]:
 
 def private_words(file: File) -> Iterator[str]:
     """Words of our own in names and comments, where the field has one."""
-    if not is_python(file) or file.name == _THIS:
+    if not is_python(file) or file.name in _THESE:
         return
     for found in PRIVATE_PATTERN.finditer(file.text()):
         line = file.text().count("\n", 0, found.start()) + 1
