@@ -31,7 +31,9 @@ that was taken.
 fails, and everything else that must be written is retried after a pause that doubles up to a
 second.  When nothing is left to write, the next message is the test: the broker accepts messages
 again, and is notified immediately if that was too early.  Only a batch with messages proves that
-the storage works again, because there may be room for everything else.  After a failed read, the
+the storage works again, because there may be room for everything else.  The broker is notified of
+that before the answers of the batch: messages that enter a queue with them wait on disk again if
+older ones do, and do not overtake these.  After a failed read, the
 readers are refused and can retry, the broker's own reads are kept, and the same pause follows.
 
 *A store that waits.*  The log of a group may take long, and meanwhile the current batch is neither
@@ -292,12 +294,12 @@ class Saving:
             self._tally.batch.count(count)
             if self._taken_s >= 0.0:
                 self._tally.confirm.observe(now - self._taken_s, count)
-        self._answer(writing, True)
         if self.failing and (self._is_late or writing.batch.brings()):
             self._log(WARNING, "the storage saves again")
             self.failing = ""
             self._is_late = False
             self._answers.append(StorageState(True))
+        self._answer(writing, True)
         if not self.failing:
             self._failures = 0
         if writing.batch.portions:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from tests.tmqp_server.engine.feeds import (
@@ -26,6 +28,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.shell.saving import Saving
 
 
 def test_a_durable_message_is_confirmed_when_its_copies_are_safe() -> None:
@@ -170,6 +173,34 @@ def test_a_backlog_whose_move_cannot_be_written_stays_and_moves_later() -> None:
     world.crash()
     world.fetch()
     assert each_waiting(world, "a", "b", "t") == [EVERYTHING, EVERYTHING, []]
+
+
+def test_a_backlog_that_a_late_write_has_moved_overtook_what_waited_on_disk() -> None:
+    """Seed 31370: the broker took it in as if the storage still failed, so into memory."""
+    target = QueueChanges(status=STATUS_ROUND_ROBIN, durable=True, memory_limit=1)
+    world = kept_topic()
+    world.create(target, "a")
+    for each in EVERYTHING:
+        world.push(each, channel="a")
+        world.push(each.replace("m", "n"), channel="t")
+    world.sync()
+    assert waiting_in(world, "a") == ["m0"]  # the others wait on disk
+    feed(world, "a")
+    answers: deque[Command] = deque()
+    saving = Saving(world.journal, [], answers)
+    saving.patience_s = 0.2
+    saving.wake(world.now)
+    world.store.write(saving.take().batch, int(world.now * 1e6))
+    saving.on_deadline(world.now + 0.2)
+    saving.written(None, world.now + 0.3)
+    for answer in answers:
+        world.step(answer)
+    words = world.sync() + world.join("x", "a")
+    got: list[str] = []
+    while new := [word.split()[2] for word in words if "<-" in word]:
+        got += new
+        words = [word for each in new for word in world.ack("x", each, "a")] + world.sync()
+    assert got == ["m0", "m1", "m2", "n0", "n1", "n2"]
 
 
 def test_after_a_crash_consumers_get_a_message_that_was_fed_and_feeds_do_not() -> None:

@@ -215,7 +215,7 @@ def test_a_batch_that_is_out_for_too_long_keeps_others_from_waiting(desk: Desk) 
     assert desk.saving.failing == "a batch is not written after 1 s"
     assert desk.saving.due() == math.inf
     desk.now = 9.0
-    assert desk.write() == ["saved 1+1", "works"]  # none of it was lost
+    assert desk.write() == ["works", "saved 1+1"]  # none of it was lost
     assert desk.saving.failing == ""
     desk.push()
     desk.wake()
@@ -264,7 +264,7 @@ def test_with_nothing_owed_the_next_message_is_the_trial(desk: Desk) -> None:
     assert desk.saving.failing  # nothing has proved it
     desk.push()
     desk.wake()
-    assert desk.write() == ["saved 2+1", "works"]
+    assert desk.write() == ["works", "saved 2+1"]
     assert not desk.saving.failing
     assert desk.logs()[-1] == "the storage saves again"
 
