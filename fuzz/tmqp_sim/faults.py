@@ -14,6 +14,7 @@ from tmqp_sim.history import Place
 from tmqp_sim.network import CUT_NOTICE_S, Link
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import Fault, Plan
+from tmqp_sim.speakers import Speaker
 from tmqp_sim.stage import Stage
 
 __all__ = ["Target", "inject"]
@@ -86,6 +87,9 @@ def _half_open(simulation: Target, fault: Fault) -> bool:
     if link is None:
         return False
     link.dead = True
+    owner = link.client.owner
+    if link.client.closed and isinstance(owner, Speaker):
+        owner.forget(link)  # it has closed, and that does not arrive any more (seed 33907)
     return True
 
 

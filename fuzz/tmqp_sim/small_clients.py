@@ -85,5 +85,5 @@ class LineClient(Speaker):
 
     def _crash(self, *, silently: bool) -> None:
         if silently:
-            self.forget()
+            self.forget(self.link)
         self.leave(silently=silently)

@@ -127,12 +127,11 @@ class Speaker:
         if self.end is not None:
             self.end.close()
             if self.link.dead:
-                self.forget()  # that it has closed does not arrive either (seed 22924)
+                self.forget(self.link)  # that it has closed does not arrive either (seed 22924)
             self.over()
 
-    def forget(self) -> None:
-        """The server's kernel gives the connection up, for nothing arrives in it."""
-        link = self.link
+    def forget(self, link: Link) -> None:
+        """The server's kernel gives a connection up, for nothing arrives in it."""
         self.world.after(KEEPALIVE_S, link.reset, link.server, "connection timed out")
 
     def over(self) -> None:
