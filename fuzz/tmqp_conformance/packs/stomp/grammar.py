@@ -30,7 +30,7 @@ _RULES: Final = {
     "there is no command": "unknown-command",
     "escape": "escape",
     "came before CONNECT": "connect-first",
-    "none of the versions": "version",
+    "none of the client's versions": "version",
     "no NUL follows": "length",
 }
 _COMMANDS: Final = tuple(sorted(each.encode() for each in OF_CLIENTS))
