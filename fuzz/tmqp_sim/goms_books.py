@@ -95,8 +95,11 @@ class GomsBooks(SideBooks):
     # -- what the broker does -------------------------------------------------------------------
 
     def began(self) -> None:
-        """A life begins, with nothing."""
-        self.streams.sent.clear()
+        """A life begins, with nothing but what the last one has sent.
+
+        That still comes, over connections of its own; of which topic it is may be known from
+        nothing else (seed 50092).
+        """
         self._joined.clear()
         self._missed.clear()
 

@@ -148,7 +148,9 @@ class WatchedBroker(Broker):
         if self._take_over and isinstance(command, Connect):
             command.take_over = True
         self._before(command)
-        return self._judge(command, super().step(command, now), now)
+        effects = super().step(command, now)
+        self._note_held(command)
+        return self._judge(command, effects, now)
 
     def begin_portion(self) -> None:
         """The world could send; commands are processed."""
@@ -243,9 +245,13 @@ class WatchedBroker(Broker):
         _, effects = super().steps([command], 0, now, portion)
         if isinstance(command, Push):
             self._check_memory(command, command.size, before, messages)
-            if self.holds(connection_of(command.session)):
-                self.ledger.wishes.hold(command)
+        self._note_held(command)
         return self._judge(command, effects, now)
+
+    def _note_held(self, command: Command) -> None:
+        """A push may wait for room, also one that was asked about first (seed 41313)."""
+        if isinstance(command, Push) and self.holds(connection_of(command.session)):
+            self.ledger.wishes.hold(command)
 
     def _push_of(self, run: PushRun, now: float, portion: int) -> tuple[list[Effect], int]:
         """A run together, as :meth:`Broker.steps` does it, or the next of its pushes; the effects,

@@ -46,6 +46,8 @@ BLAMELESS: Final = {
     10574: "what an NSQ client read after a restart, and was sent before it, was unknown",
     329402: "what was overdue when its consumer left was not taken for returned",
     301380: "what is being spilled for a queue that has gone counted as lost memory",
+    41313: "a push that was asked about before it waited for room seemed to be in its queue",
+    50092: "what a goMS client read after a restart was taken for a message of another topic",
 }
 #: Marks that so many seeds need not reach: one in eight, however many there are.
 RARE: Final = len(MARKS) // 8

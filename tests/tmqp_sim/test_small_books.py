@@ -270,3 +270,16 @@ def test_nobody_complains_of_what_is_right_with_goms() -> None:
 def test_a_slow_client_may_miss_what_is_counted() -> None:
     topics = Topics().told()
     topics.books.check_end(1, [topics.one.number])
+
+
+def test_what_a_life_before_has_sent_is_of_the_topic_it_was_sent_for() -> None:
+    """It was taken for one of the first topic that its message went to (seed 50092)."""
+    topics = Topics()
+    topics.join(topics.one, SECOND)
+    for topic in (TOPIC, SECOND):
+        topics.hand(topic=topic).take(topic=topic)
+    topics.send("g0", topics.one, topic=SECOND)
+    topics.books.began()
+    assert topics.books.comes(topics.one, "", "g0 text").topic == SECOND
+    with pytest.raises(Violation, match="was sent nothing"):
+        topics.books.comes(topics.one, "", "g0 text")
