@@ -306,7 +306,7 @@ class NsqConsumer(NsqClient):
 
     def _requeue(self, name: bytes) -> None:
         pause_s = self.random.choice((0.0, 0.3, 1.0))
-        self.books.pauses[self.link.number, name.decode("latin-1")] = pause_s
+        self.books.requeues(self.link.number, name.decode("latin-1"), pause_s)
         self.world.mark("NSQ message requeued")
         self.say(req(name, round(pause_s * 1_000)))
 

@@ -19,6 +19,7 @@ broker, as far as somebody watches it:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -126,11 +127,11 @@ class NsqBooks(SideBooks):
         }
         self._opened_at = [_NEVER] * len(CHANNELS)
         self._lost: set[int] = set()
-        #: By session: the largest RDY, how long it has for a message, how long it wants to wait.
+        #: By session: the largest RDY, how long it has for a message, how long it wants it to wait.
         self.windows: dict[int, int] = {}
         #: By session; one may be on its way to a life that has not begun (seed 3332).
         self.timeouts: dict[int, float] = {}
-        self.pauses: dict[tuple[int, str], float] = {}
+        self._pauses: dict[tuple[int, str], deque[float]] = {}
         self._hands: dict[tuple[int, str], _Hand] = {}
         self._finished: set[tuple[int, str]] = set()
         #: By channel: how many messages its consumers of NSQ have finished in this life.
@@ -206,6 +207,10 @@ class NsqBooks(SideBooks):
         if self.watches and not any(least <= attempts <= most for least, most in known):
             raise Violation("nsq", f"{uid} comes with {attempts} attempts, known are {known}")
         return uid
+
+    def requeues(self, session: int, name: str, pause_s: float) -> None:
+        """A consumer of NSQ sends REQ for a message."""
+        self._pauses.setdefault((session, name), deque()).append(pause_s)
 
     # -- what the broker does -------------------------------------------------------------------
 
@@ -309,6 +314,7 @@ class NsqBooks(SideBooks):
         number = self._numbers.get(foreign_name(command.channel))
         if number is None:
             return
+        pause_s = self._pause_of(command) if isinstance(command, Release) else 0.0
         key = (number, command.message_id)
         hand = self._hands.get(key)
         now = self._world.now
@@ -324,11 +330,16 @@ class NsqBooks(SideBooks):
             return
         del self._hands[key]
         if isinstance(command, Release):
-            pause_s = self.pauses.get((command.session, command.message_id), 0.0)
             self._not_before[key] = now + pause_s
         elif command.positive:
             self._finished.add(key)
             self.finished[number] += command.session in self.windows
+
+    def _pause_of(self, command: Release) -> float:
+        """What its REQ asked for: who got a message again as its time was up sends one for each
+        time, and they are carried out in order (seed 47279)."""
+        pauses = self._pauses.get((command.session, command.message_id))
+        return pauses.popleft() if pauses else 0.0
 
     # -- how it must be -------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ def test_what_comes_to_each_channel_is_fine() -> None:
     assert books.received(0, 7, b"n0 xxx", 1) == "n0"
     books.asked(Extend(7, None, _ID, _FIRST, 0, 2_000, 6_000))
     _later(books, TIMEOUT_S - 0.1)
-    books.pauses[7, _ID] = 1.0
+    books.requeues(7, _ID, 1.0)
     books.asked(Release(7, None, _ID, _FIRST, 0, 0, 1_000))
     _later(books, 1.0)
     _send(books)
@@ -63,6 +63,22 @@ def test_what_comes_to_each_channel_is_fine() -> None:
         if not topic:
             books.done[number].add("n0")
     books.check_end()
+
+
+def test_each_of_two_requeues_of_a_message_has_its_own_pause() -> None:
+    books = _books()
+    _send(books)
+    books.requeues(7, _ID, 0.3)
+    books.requeues(7, _ID, 1.0)
+    books.asked(Release(7, None, _ID, _FIRST, 0, 0, 300))
+    books.asked(Release(7, None, _ID, _FIRST, 0, 0, 1_000))  # it has the message no more
+    _later(books, 0.3)
+    _send(books)
+    books.requeues(7, _ID, 0.5)
+    books.asked(Release(7, None, _ID, _FIRST, 0, 0, 500))
+    _later(books, 0.4)
+    with pytest.raises(Violation, match="too early"):
+        _send(books)
 
 
 def test_memory_owes_nothing_to_the_next_life() -> None:
@@ -89,7 +105,7 @@ def _finished(books: NsqBooks) -> None:
 
 def _too_early(books: NsqBooks) -> None:
     _send(books)
-    books.pauses[7, _ID] = 1.0
+    books.requeues(7, _ID, 1.0)
     books.asked(Release(7, None, _ID, _FIRST, 0, 0, 1_000))
     _later(books, 0.9)
     _send(books)
