@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tmqp_server.engine.feeds import Begins, each_waiting, feed, feeds_of, kept_topic
+from tests.tmqp_server.engine.feeds import (
+    Begins,
+    each_waiting,
+    feed,
+    feeds_of,
+    kept_topic,
+    waiting_in,
+)
 from tests.tmqp_server.engine.kept import KeptWorld
 from tmqp.constants import STATUS_BROADCAST, STATUS_PAUSED
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, PushExtras
@@ -76,6 +83,29 @@ def test_nothing_of_it_is_done_when_the_disk_fails() -> None:
     assert words[-1].endswith("batch: 503")
     assert each_waiting(world, "a") == [[]]
     assert list(world.queue("q").flights) == ["m0"]
+
+
+def test_a_batch_that_was_done_was_called_void_when_a_feed_added_meanwhile_was_not_saved() -> None:
+    world = topic()
+    world.create(QueueChanges(durable=True, status=STATUS_PAUSED), "q")
+    world.sync()
+    number = world.numbers["p"]
+    batch(world, push(world, "m1"), Push(number, "m2", "q", 1, False, False, 10, "wire of m2"))
+    first = world.journal.take()
+    world.create(QueueChanges(durable=True, status=STATUS_PAUSED), "a")
+    feed(world, "a")
+    world.store.write(first.batch, 1)
+    answer = world.journal.finished(first, True)
+    assert answer is not None
+    assert world.step(answer)[-1].endswith("batch: 0")
+    assert each_waiting(world, "a", "q") == [["m1"], ["m2"]]
+    assert not [word for word in world.write("no space") if "batch" in word]
+    assert each_waiting(world, "a", "q") == [["m1"], ["m2"]]
+    world.wait(0.05)
+    world.sync()
+    world.crash()
+    world.fetch()
+    assert waiting_in(world, "q") == ["m2"]
 
 
 def test_filters_of_feeds_choose_in_a_batch_too() -> None:

@@ -48,8 +48,8 @@ class Item:
 
     ``answer`` is None for a push, otherwise the answer of ``consumer``: the client, or one of its
     branches.  ``kept`` means that the storage saves or erases the message with the batch;
-    ``settles``, that the answer is the last one; ``fed``, that feeds copy the message with the
-    batch; ``from_disk``, that a moved message was on disk only.
+    ``settles``, that the answer is the last one; ``fed``, that the feeds there are copy the message
+    with the batch; ``from_disk``, that a moved message was on disk only.
     """
 
     __slots__ = (
@@ -193,13 +193,17 @@ class BatchChecks:
         """Return 0 if the copies of a pushed message can be part of the batch, and add them;
         otherwise the result code to answer.
 
-        A durable queue's message is copied later: nothing is lost meanwhile.
+        A durable queue's message is copied later: nothing is lost meanwhile.  A feed that is added
+        while the batch is saved copies its messages afterwards, and the batch does not wait for it:
+        if it did, a write that failed then would void in words what has been done.
         """
+        if queue.saves or queue.exclusive or not queue.discipline.sends:
+            return RESULT_OK
+        batch.items[-1].fed = True
         feeds = queue.feeds
-        if feeds is None or queue.saves or queue.exclusive or not queue.discipline.sends:
+        if feeds is None:
             return RESULT_OK
         message.marks |= MARK_FED
-        batch.items[-1].fed = True
         for feed in feeds:
             if not self._feeds.wants(queue, feed, message):
                 feed.passed += 1

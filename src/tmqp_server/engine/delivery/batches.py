@@ -22,7 +22,8 @@ runs; a killed server loses them as usual.
 *Copies.* The feeds of a source that stores nothing, such as a broadcast, copy its messages when the
 batch is finished, and the client is notified when the storage has answered a further ticket, after
 these copies.  A server that is killed between the two tickets loses them.  For a push that
-``awaits_copies``, they are part of the batch instead, and none is lost.
+``awaits_copies``, they are part of the batch instead, and none is lost; the copies of feeds that
+are added while the batch is saved are made when it is finished, and the client does not wait.
 
 A delivery to several consumers is settled when the last of them answers.  If that is not this
 batch, then its answer is in memory only, like every such answer.
