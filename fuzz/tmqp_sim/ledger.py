@@ -45,6 +45,7 @@ from tmqp_server.engine.commands import (
     SetTerms,
     Synced,
     Unblock,
+    UpdateChannel,
     connection_of,
 )
 from tmqp_server.engine.effects import (
@@ -104,8 +105,7 @@ class Ledger:
         self.sent, self.steps = sent, 0
         #: Channel (lower case) to the sessions that have joined it.
         self.members: dict[str, dict[int, None]] = {}
-        #: Client id to session.
-        self.clients: dict[str, int] = {}
+        self.clients: dict[str, int] = {}  # client id to session
         self.names: dict[int, str] = {}
         #: What is in somebody's hands, by queue and message.
         self.hands: dict[tuple[tuple[str, int], str], list[Hand]] = {}
@@ -116,8 +116,7 @@ class Ledger:
         self.unsent: dict[tuple[tuple[str, int], str], list[int]] = {}
         self.arrivals = 0
         self.wishes = Wishes(world, Kinship(world, self.hands, self.members))
-        #: Something could not be saved in this life.
-        self.disk_failed = False
+        self.disk_failed = False  # something could not be saved in this life
         #: When each message was taken in, by its id; several times if it was pushed again.
         self.accepted: dict[tuple[str, int], dict[str, list[float]]] = {}
         self.asked: dict[tuple[int, str], int] = {}
@@ -145,6 +144,7 @@ class Ledger:
             Leave: self._leave,
             Grant: self._grant,
             SetTerms: self._set_terms,
+            UpdateChannel: self.wishes.updated,
             Extend: self._extend,
             Disconnect: self._end,
             CloseBranch: self._end,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tmqp.extensions import KEYS_STRICT
 from tmqp_server.doors.selecting import TextFilter
-from tmqp_server.engine.commands import Join, Push
+from tmqp_server.engine.commands import Command, Join, Push, UpdateChannel
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.options import TEN
 from tmqp_sim.history import Place
@@ -50,6 +50,13 @@ class Wishes:
         """Somebody wants to be exclusive, or no longer: buckets may change their owners as when
         somebody joins (seed 2402)."""
         self._kinship.joined(channel)
+
+    def updated(self, command: Command) -> None:
+        """One consumer of a channel is to get everything, or no longer: buckets may change their
+        owners, as all the others leave or join as far as these are concerned (seed 57189)."""
+        assert isinstance(command, UpdateChannel)
+        if command.changes.single_consumer is not None:
+            self._kinship.joined(command.channel.lower())
 
     def pushed(self, place: Place, command: Push) -> None:
         """A message comes."""

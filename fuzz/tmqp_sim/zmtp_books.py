@@ -166,6 +166,11 @@ class ZmtpBooks(SideBooks):
         """How many items were handed to a connection that the broker has not taken."""
         return self._streams.under_way(link)
 
+    def last_due(self, number: int) -> str:
+        """The last message that was sent to a session, if it has not come; empty otherwise."""
+        sent = self._streams.sent.get(number)
+        return sent[-1][0] if sent else ""
+
     def wants(self, link: Link, prefixes: frozenset[bytes]) -> None:
         """From here on a SUB socket wants what begins so."""
         wants = self._wants.get(link.number)

@@ -7,6 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.tmqp_sim.histories import WORK, share, work
+from tmqp.constants import TYPE_SERVER
+from tmqp.extensions import HEADER_GROUP_KEY, KEYS_STICKY
+from tmqp.frames import Frame
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
@@ -16,10 +19,12 @@ from tmqp_server.engine.commands import (
     RemoveMessage,
     Synced,
     Terms,
+    UpdateChannel,
 )
 from tmqp_server.engine.effects import Accept, Append, Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_HIGH, Message
+from tmqp_server.engine.options import ChannelChanges
 from tmqp_sim.appointments import Appointments
 from tmqp_sim.history import Place
 from tmqp_sim.lapses import SentByLink
@@ -306,3 +311,25 @@ def test_the_single_consumer_is_the_first_of_the_highest_priority() -> None:
     desk.step(Join(3, "join", "work", terms=Terms(priority=2)))
     desk.step(None, desk.deliver(desk.push("a"), 3))
     broken("audience", lambda: desk.step(None, desk.deliver(desk.push("b"), 1)))
+
+
+def test_buckets_change_their_owners_when_one_consumer_takes_all_no_longer() -> None:
+    place = work()
+    place.groups, place.keys = 1, KEYS_STICKY
+    desk = Desk(place)
+    frame = Frame.build(TYPE_SERVER, "work", headers=[(HEADER_GROUP_KEY, "k")])
+
+    def deliver(uid: str, session: int) -> None:
+        desk.push(uid)
+        message = Message(uid, desk.client, *WORK, 1, frame, 0, len(desk.pushes))
+        desk.step(None, desk.deliver(message, session))
+        desk.answer(uid, session)
+
+    deliver("a", 1)
+    desk.step(UpdateChannel(9, "update", "work", ChannelChanges(single_consumer=True)))
+    deliver("b", 2)
+    assert "and is session 2's" in broken("keys", lambda: deliver("c", 1))
+    desk.step(UpdateChannel(9, "update", "work", ChannelChanges(single_consumer=False)))
+    deliver("d", 1)
+    desk.step(UpdateChannel(9, "update", "work", ChannelChanges()))
+    assert "and is session 1's" in broken("keys", lambda: deliver("e", 2))

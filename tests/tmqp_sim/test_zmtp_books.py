@@ -135,6 +135,17 @@ def test_a_push_that_waits_may_go_with_its_socket() -> None:
     story.end()
 
 
+def test_what_is_due_is_what_was_sent_last_until_it_comes() -> None:
+    story = Story()
+    story.join(b"topic")
+    assert story.books.last_due(story.sub.number) == ""
+    story.hand("z0", channel=TOPIC)
+    story.send("z0", story.sub, TOPIC)
+    assert story.books.last_due(story.sub.number) == "z0"
+    story.books.heard(story.sub, story.books.items["z0"].parts, frozenset((b"topic",)))
+    assert story.books.last_due(story.sub.number) == ""
+
+
 def test_a_slow_subscriber_may_miss_what_is_counted() -> None:
     story = Story(mark=2)
     story.books.wants(story.sub, frozenset((b"top",)))
