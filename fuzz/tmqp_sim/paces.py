@@ -305,8 +305,10 @@ class Paces:
         address = self._addresses[pace.key]
         if pace.unread:  # they count for the chunk in which they came
             pushed = self._server.hub.pushed(number)
-            address.told.take(max(pushed - pace.pushed, 0), now)
+            more = max(pushed - pace.pushed, 0)
+            address.told.take(more, now)
             pace.pushed = pushed
+            self._note_pushed(pace, address, more)  # the server counts them now (seed 76580)
         for bucket, what, more in (
             (pace.size, "bytes", 0),
             (pace.messages, "messages", pace.completed),
@@ -334,9 +336,7 @@ class Paces:
         pace.pushed += pushed
         pace.completed += max(pushed - size // SMALLEST_MESSAGE, 0)
         pace.unread = server.hub.has_more(number)
-        if pushed > pace.most_pushed:
-            address.pushes += pushed - pace.most_pushed
-            pace.most_pushed = pushed
+        self._note_pushed(pace, address, pushed)
         if size > pace.largest:
             address.chunks += size - pace.largest
             pace.largest = size
@@ -350,6 +350,13 @@ class Paces:
             pace.completed = 0
         if out is not None and out.throttled:
             self._check_wait(number, pace, out)
+
+    @staticmethod
+    def _note_pushed(pace: _Pace, address: _Address, pushed: int) -> None:
+        """So many messages were pushed between two looks at them."""
+        if pushed > pace.most_pushed:
+            address.pushes += pushed - pace.most_pushed
+            pace.most_pushed = pushed
 
     def _check_wait(self, number: int, pace: _Pace, out: Outbound) -> None:
         assert out.flow is not None, "who waits has a rate"
