@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from tests.project import ROOT, public_list
-from tests.test_tidy import DOCUMENT_PHRASES, PHRASES, phrase_pattern
+from tests.phrases import DOCUMENT_PHRASES, PHRASES, phrase_pattern
 
 #: Each pattern with the end of its phrase, which is found sooner, and a plain phrase.
 PLAIN: Final = [
