@@ -13,8 +13,9 @@ from typing import Final
 
 import pytest
 
+from tests.phrases import DOCUMENT_PHRASES, PHRASES
 from tests.project import ROOT, public_list
-from tests.phrases import DOCUMENT_PHRASES, PHRASES, phrase_pattern
+from tests.test_tidy import phrase_pattern
 
 #: Each pattern with the end of its phrase, which is found sooner, and a plain phrase.
 PLAIN: Final = [
