@@ -96,14 +96,9 @@ class Feeder(SimClient):
         self._inboxes = [self.machine.subscribe(channel, None) for channel in TARGETS]
 
     @property
-    def unpushed(self) -> int:
-        """Items that are not pushed yet."""
-        return self.count - self._pushed + _LAST - self._last
-
-    @property
     def owes(self) -> int:
-        """The same, and what is not answered."""
-        return self.unpushed + len(self._asked)
+        """Items that are not pushed yet, and what is not answered."""
+        return self.count - self._pushed + _LAST - self._last + len(self._asked)
 
     # -- its life -------------------------------------------------------------------------------
 

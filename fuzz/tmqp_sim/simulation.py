@@ -454,9 +454,9 @@ class Simulation:
         What was pushed by those who do not ask may be on its way when nobody owes anything yet
         (seed 1011595).  And while there is less than there was, nothing is stuck: what a producer
         pushed again and again may take one slow consumer minutes (seed 1286092).  Nor is it while
-        clients owe less than before, although queues may have more of what is pushed again: where
-        an address may send two messages a second, each window of its producer makes all who are
-        there wait until they give the server up (seed 44069).
+        clients owe less than before, although queues may have more: of what is pushed again, where
+        an address may send two messages a second, and each window of its producer makes all who are
+        there wait until they give up the server (seed 44069), or of what feeds copy (seed 18767).
         """
         until = self.world.now + HEALING_S
         while True:
@@ -471,14 +471,7 @@ class Simulation:
                 return home, healed_in
 
     def _left(self) -> int:
-        """What is left; an item that is not fed yet counts for all of its copies, or there would
-        seem to be more once it is, although much was done (seed 18767)."""
-        unfed = 0
-        if self.workers.feeder is not None:
-            unfed = self.workers.feeder.unpushed
-            sources = [each for each in self.broker.queues() if each.channel_name == SOURCE]
-            unfed += sum([each.live() for each in sources])
-        return sum(self.owed().values()) + (len(TARGETS) - 1) * unfed
+        return sum(self.owed().values())
 
     def _promised(self) -> int:
         """What those have still to do who count down."""

@@ -24,14 +24,12 @@ _KEEPERS_AT: Final = (0.011, 0.013)
 
 
 class Workers:
-    """Those that a plan wants; ``all`` of them, the ``feeder``, and ``copies``, what its feeds
-    owe."""
+    """Those that a plan wants; ``all`` of them, and ``copies``, what the feeder's feeds owe."""
 
     def __init__(self, simulation: Stage, plan: Plan, limits: ClientLimits) -> None:
         self.all: list[Worker] = []
         self.writers: list[EpochWriter] = []
         self.movers: list[Mover] = []
-        self.feeder: Feeder | None = None
         self.copies: Copies | None = None
         world = simulation.world
         if plan.epochs:
@@ -47,7 +45,6 @@ class Workers:
             self.copies = Copies(world, plan.fed_kind, plan.fed_filters)
             feeder = Feeder(simulation, "feeder", limits, self.copies, plan.feeds, plan.fed_room)
             feeder.looks = plan.fed_looks
-            self.feeder = feeder
             self.all.append(feeder)
             world.at(_FEEDER_AT, feeder.connect)
         for number, at in enumerate(_KEEPERS_AT if plan.cells else ()):
