@@ -203,11 +203,11 @@ class Mailboxes:
 
         :param key: the channel in lower case, the queue and the message's id.
         """
-        # Its queue's inbox may have been opened after it arrived in the channel's, or before it was
-        # kept without one.
-        inboxes = [self._inboxes.get(key[:2]), self._inboxes.get((key[0], _EVERY_QUEUE))]
-        inboxes.append(self._homeless)
-        return sum([withdraw(inbox, key) for inbox in inboxes if inbox is not None])
+        of_queue = self._inboxes.get(key[:2])
+        # A message stays here although its queue gets an inbox after it.
+        of_channel = self._inboxes.get((key[0], _EVERY_QUEUE))
+        places = (of_queue, of_channel, self._homeless)
+        return sum([withdraw(each, key) for each in places if each is not None])
 
     def crowded(self, awaited: bool) -> bool:
         """Whether an inbox is congested, or, while an answer is ``awaited``, overfull."""
